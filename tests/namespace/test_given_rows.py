@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 
 import pennon
 from pennon.errors import (
+    FragmentOverflow,
     SchemaNotUnderstood,
     StorageFailure,
     TableWithoutColumns,
     ValuesNotUnderstood,
     WriteColumnTwice,
     WriteColumnUnknown,
+    WriteTypeMismatch,
 )
 
 
@@ -94,3 +98,33 @@ def test_a_column_that_is_given_twice_is_said_to_be(tmp_path: Path) -> None:
     merge = table.merge([{"id": 1, "v": 7}], on=["id", "ID"]).when_matched_update_all()
     assert merge.execute().num_updated_rows == 1
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "v": 7}]
+
+
+@pytest.mark.parametrize("layout", ["partitioned", "plain"])
+def test_what_fails_while_rows_are_made_comes_to_the_caller_as_it_is(
+    tmp_path: Path, layout: str
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("customer", pa.string())])
+    if layout == "plain":
+        lance.write_dataset(schema.empty_table(), str(tmp_path / "t"))
+    else:
+        pennon.create(tmp_path / "t", schema, ["customer"])
+    table = pennon.open(tmp_path / "t")
+
+    def breaking(rows: int) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pylist([{"id": 1, "customer": "a"}] * rows, schema)
+        raise KeyError("customer")
+
+    for rows in (0, 1):
+        with pytest.raises(KeyError, match="customer"):
+            table.append(breaking(rows))
+        with pytest.raises(KeyError, match="customer"):
+            table.overwrite(breaking(rows))
+    with pytest.raises(WriteColumnUnknown, match="column custmer to"):
+        table.append([{"custmer": "c"}])
+    with pytest.raises(WriteTypeMismatch, match="string to column id"):
+        table.append([{"id": "one"}])
+    table.append([{"id": 2**63 - 1, "customer": "a"}])
+    with pytest.raises(FragmentOverflow):
+        table.update({"id": "id + 1"})
+    assert table.scan().to_arrow()["id"].to_pylist() == [2**63 - 1]

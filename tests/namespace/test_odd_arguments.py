@@ -175,3 +175,11 @@ def test_a_namespace_has_a_name_that_can_be_typed(tmp_path: Path, name: str) -> 
     with pytest.raises(InvalidTableName if name != "a..b" else PennonError):
         lake.create_namespace(name)
     assert lake.list_namespaces() == ["a"]
+
+
+def test_a_rollback_has_one_target(tmp_path: Path) -> None:
+    table = pennon.create(tmp_path / "t", pa.schema({"v": pa.int64()}))
+    with pytest.raises(ArgumentRefused, match="it is left out. Give a version or a timestamp"):
+        table.maintenance.rollback()
+    with pytest.raises(ArgumentRefused, match="a timestamp is given, too"):
+        table.maintenance.rollback(1, timestamp=dt.datetime.now(dt.UTC))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pennon.arguments import as_names, check_least, check_one_of, checked_methods
+from pennon.errors import ArgumentRefused
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
@@ -225,6 +226,10 @@ class Maintenance:
         Returns:
             The new version.
 
+        Raises:
+            ArgumentRefused: Neither a version nor a time is given, or both are.
+            SnapshotNotFound: There is no such version, or none that old.
+
         Example:
             >>> import pennon, tempfile
             >>> import pyarrow as pa
@@ -236,6 +241,13 @@ class Maintenance:
             >>> letters.scan().count_rows()
             0
         """
+        if (version is None) == (timestamp is None):
+            raise ArgumentRefused(
+                function="rollback",
+                parameter="version",
+                why="it is left out" if version is None else "a timestamp is given, too",
+                expected="a version or a timestamp",
+            )
         done = rollback(self.location, version, self.storage_options, timestamp=timestamp)
         self.refresh()
         return done

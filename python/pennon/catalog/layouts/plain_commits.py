@@ -15,6 +15,7 @@ from pennon.caching import version_identity
 from pennon.catalog.layouts.stored_table import StagedRows
 from pennon.errors import WriteConflict
 from pennon.leaf.changes.row_changes import deletions
+from pennon.leaf.write.kept_failure import KeptFailure
 from pennon.leaf.write.partition_writer import delete_files
 from pennon.manifest.commits.exclusive_commit import exclusive
 from pennon.manifest.commits.waiting import wait_for_others
@@ -54,21 +55,23 @@ def stage_plain(
     Returns:
         The fragments as Lance's JSON.
     """
-    rows = 0
+    rows, failure = 0, KeptFailure()
 
     def counted() -> Iterator[pa.RecordBatch]:
         nonlocal rows
-        for batch in batches:
-            rows += batch.num_rows
-            yield batch
+        with failure:
+            for batch in batches:
+                rows += batch.num_rows
+                yield batch
 
-    fragments = write_fragments(
-        pa.RecordBatchReader.from_batches(schema, counted()),
-        location,
-        schema=schema,
-        mode="append",
-        storage_options=dict(storage_options) or None,
-    )
+    with failure.raised():
+        fragments = write_fragments(
+            pa.RecordBatchReader.from_batches(schema, counted()),
+            location,
+            schema=schema,
+            mode="append",
+            storage_options=dict(storage_options) or None,
+        )
     texts = (json.dumps(fragment.to_json()) for fragment in fragments if fragment.physical_rows)
     size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
     return StagedRows(tuple(texts), rows, size)

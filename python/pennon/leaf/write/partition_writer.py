@@ -26,6 +26,7 @@ from pennon.leaf.row_order import SortedCheck
 from pennon.leaf.write.column_counting import ColumnCounting, counted_fields
 from pennon.leaf.write.destination import Destinations
 from pennon.leaf.write.incoming_rows import conform
+from pennon.leaf.write.kept_failure import KeptFailure
 from pennon.leaf.write.partition_tuples import check_sources, partition_tuples, runs
 from pennon.leaf.write.staged_partition import StagedPartition
 from pennon.manifest import Snapshot
@@ -196,12 +197,8 @@ class _Task:
         destination = partition.destination
         rows = _Rows(stream.take_while(key), destination, self._order, partition.counting)
         uri = leaf_uri(self._target.location, destination.location)
-        try:
+        with rows.failure.raised():
             written = _write(uri, rows, destination, self._target)
-        except (OSError, RuntimeError, ValueError):
-            if rows.failure is not None:  # Lance made text of what the rows' own code raised
-                raise rows.failure from None
-            raise
         partition.fragments.extend(written)
         partition.is_sorted &= rows.is_sorted
 
@@ -220,7 +217,7 @@ class _Task:
 
 
 class _Rows:
-    """The rows of one run in the leaf's schema; keeps an error that Lance would turn into text."""
+    """The rows of one run in the leaf's schema."""
 
     def __init__(
         self,
@@ -236,7 +233,7 @@ class _Rows:
         self._check = SortedCheck(self._order)
         self._pulled: list[pa.RecordBatch] = []
         self.is_restartable = True
-        self.failure: BaseException | None = None
+        self.failure = KeptFailure()
 
     @property
     def is_sorted(self) -> bool:
@@ -247,7 +244,7 @@ class _Rows:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         yield from self._pulled
-        with self:
+        with self.failure:
             for rows in self._rows:
                 stored = _stored(rows, self._destination)
                 if self._order:
@@ -259,13 +256,6 @@ class _Rows:
                 self.is_restartable = len(self._pulled) < _RESTARTABLE_BATCHES
                 self._pulled = [*self._pulled, stored] if self.is_restartable else []
                 yield stored
-
-    def __enter__(self) -> None:
-        self.failure = None
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if not isinstance(error, GeneratorExit):
-            self.failure = error
 
 
 def _stored(rows: pa.RecordBatch, destination: Destination) -> pa.RecordBatch:
