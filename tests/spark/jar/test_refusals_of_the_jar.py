@@ -38,6 +38,19 @@ spark.conf.set("spark.sql.catalog.lance.root", sys.argv[1])
 refused(lambda: spark.sql("SHOW NAMESPACES IN lance").collect())
 spark.stop()
 """
+WITH_A_TIMEOUT = """
+import sys
+import pennon
+from pyspark.errors import PySparkException
+
+builder = pennon.spark(root=sys.argv[1]).master("local[1]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.pennon.worker.timeout", "soon").getOrCreate()
+try:
+    spark.sql("SHOW NAMESPACES IN lance").collect()
+except PySparkException as error:
+    print(str(error).splitlines()[0])
+spark.stop()
+"""
 
 
 def test_a_session_without_catalog_and_one_without_worker_say_what_to_set(tmp_path: Path) -> None:
@@ -71,3 +84,20 @@ def test_a_limit_that_is_no_number_of_bytes_is_refused(spark: SparkSession, name
         pytest.raises(AnalysisException, match=f"BYTES_UNKNOWN.*{setting} = much: "),
     ):
         spark.sql(f"SELECT sum(id) FROM {namespace}.t").collect()
+
+
+@pytest.mark.parametrize("setting", ["spark.pennon.worker.memory", "spark.pennon.worker.timeout"])
+def test_a_setting_of_the_application_is_not_set_in_a_session(
+    spark: SparkSession, setting: str
+) -> None:
+    for statement in (f"SET {setting} = 5", f"SET {setting} = nonsense", f"RESET {setting}"):
+        with pytest.raises(AnalysisException, match=f"CANNOT_MODIFY.*{setting}"):
+            spark.sql(statement)
+    assert spark.conf.get(setting, None) is None
+
+
+def test_a_timeout_that_is_no_time_is_refused_by_one_message(tmp_path: Path) -> None:
+    refused = run_script(WITH_A_TIMEOUT, str(tmp_path))
+    assert refused.startswith(
+        "[TIME_UNKNOWN] Cannot use spark.pennon.worker.timeout = soon: it is no time. "
+    )

@@ -114,6 +114,17 @@ class BytesUnknown(PennonError):
     sql_state = "22023"
 
 
+class TimeUnknown(PennonError):
+    """An application states a time, and not as one."""
+
+    condition = "TIME_UNKNOWN"
+    template = (
+        "Cannot use {setting} = {value}: it is no time. Write a number with a unit, such as 120s "
+        "or 5m, or leave it out."
+    )
+    sql_state = "22023"
+
+
 class ReadOptionOfStreams(PennonError):
     """A read that is no stream has an option of streams."""
 

@@ -16,12 +16,21 @@ import dev.pennon.spark.statements.TableChanges;
 import dev.pennon.spark.worker.WorkerProcess;
 import java.util.stream.Stream;
 import org.apache.spark.SparkEnv;
+import org.apache.spark.internal.config.ConfigBuilder;
+import org.apache.spark.internal.config.ConfigEntry;
 import org.apache.spark.sql.SparkSessionExtensions;
 import scala.Function1;
 import scala.runtime.BoxedUnit;
 
 /** What Pennon adds to a session: {@code spark.sql.extensions = dev.pennon.spark.PennonExtensions}. */
 public final class PennonExtensions implements Function1<SparkSessionExtensions, BoxedUnit> {
+  static {
+    // What Spark knows as a setting of the application it refuses to SET in a session.
+    Stream.of("spark.pennon.worker.memory", "spark.pennon.worker.timeout")
+        .filter(setting -> ConfigEntry.findEntry(setting) == null)
+        .forEach(setting -> new ConfigBuilder(setting).stringConf().createOptional());
+  }
+
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectParser(PennonParser::new);

@@ -1,6 +1,7 @@
 package dev.pennon.spark.worker;
 
 import java.nio.file.Path;
+import java.util.stream.Stream;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.sql.internal.SQLConf;
 
@@ -16,19 +17,14 @@ final class WorkerInterpreter {
   private WorkerInterpreter() {}
 
   static String choose() {
-    String[] candidates = {
-      System.getenv("PENNON_PYTHON"),
-      isDriver() ? configured("spark.pyspark.driver.python") : null,
-      isDriver() ? interpreterOnly(System.getenv("PYSPARK_DRIVER_PYTHON")) : null,
-      configured("spark.pyspark.python"),
-      System.getenv("PYSPARK_PYTHON"),
-    };
-    for (String candidate : candidates) {
-      if (candidate != null && !candidate.isBlank()) {
-        return candidate;
-      }
-    }
-    return "python3";
+    Stream<String> candidates =
+        Stream.of(
+            System.getenv("PENNON_PYTHON"),
+            isDriver() ? configured("spark.pyspark.driver.python") : null,
+            isDriver() ? interpreterOnly(System.getenv("PYSPARK_DRIVER_PYTHON")) : null,
+            configured("spark.pyspark.python"),
+            System.getenv("PYSPARK_PYTHON"));
+    return candidates.filter(name -> name != null && !name.isBlank()).findFirst().orElse("python3");
   }
 
   /** A driver's "Python" may be a shell around one, as jupyter and ipython are. */
@@ -47,11 +43,8 @@ final class WorkerInterpreter {
 
   /** The session's value before the application's: both are right places to set it. */
   private static String configured(String key) {
-    String ofSession = SQLConf.get().getConfString(key, null);
-    if (ofSession != null) {
-      return ofSession;
-    }
     SparkEnv environment = SparkEnv.get();
-    return environment == null ? null : environment.conf().get(key, null);
+    String ofApplication = environment == null ? null : environment.conf().get(key, null);
+    return SQLConf.get().getConfString(key, ofApplication);
   }
 }

@@ -1,7 +1,6 @@
 package dev.pennon.spark.worker;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.nio.file.Path;
 import java.util.Collection;
@@ -46,8 +45,7 @@ final class WorkerStart {
     jvm.put("heap_bytes", Runtime.getRuntime().maxMemory());
     jvm.put("timeout_seconds", WorkerWatch.timeoutSeconds());
     jvm.put("temporary", System.getProperty("java.io.tmpdir"));
-    ArrayNode pids = jvm.putArray("retired");
-    retired.forEach(pids::add);
+    retired.forEach(jvm.putArray("retired")::add);
     ObjectNode settings = jvm.putObject("settings");
     SparkEnv environment = SparkEnv.get();
     if (environment != null) {

@@ -1,6 +1,5 @@
 package dev.pennon.spark.worker;
 
-import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.network.util.JavaUtils;
 import org.slf4j.Logger;
@@ -15,15 +14,19 @@ final class WorkerWatch {
   static final String TIMEOUT = "spark.pennon.worker.timeout";
   private static final Logger LOG = LoggerFactory.getLogger(WorkerWatch.class);
   private static final long PAUSE_MILLIS = 1000;
-  private static final String DEFAULT_TIMEOUT = "120s";
+  private static final String OTHERWISE = "120s";
 
   private WorkerWatch() {}
 
   /** Seconds after which a silent worker counts as hung; 0 where none ever does. */
   static long timeoutSeconds() {
     SparkEnv environment = SparkEnv.get();
-    SparkConf conf = environment == null ? null : environment.conf();
-    return JavaUtils.timeStringAsSec(conf == null ? DEFAULT_TIMEOUT : conf.get(TIMEOUT, DEFAULT_TIMEOUT));
+    String value = environment == null ? OTHERWISE : environment.conf().get(TIMEOUT, OTHERWISE);
+    try {
+      return JavaUtils.timeStringAsSec(value);
+    } catch (NumberFormatException e) {
+      throw WorkerFailure.of("TIME_UNKNOWN", "setting", TIMEOUT, "value", value);
+    }
   }
 
   static void begin(WorkerProcess worker) {
@@ -48,9 +51,7 @@ final class WorkerWatch {
       if (!stoodStill && worker.silentSeconds() >= timeoutSeconds) {
         LOG.error(
             "Pennon worker {} has said nothing for {} seconds ({}): it is ended",
-            worker.pid(),
-            timeoutSeconds,
-            TIMEOUT);
+            worker.pid(), timeoutSeconds, TIMEOUT);
         worker.end();
         return;
       }
