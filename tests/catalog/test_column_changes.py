@@ -16,6 +16,7 @@ from pennon.catalog.partitioning import FieldChange
 from pennon.errors import (
     InvalidColumnName,
     PartitionSourceDropped,
+    UnsupportedColumnType,
     UnsupportedTableChange,
 )
 from pennon.manifest import Snapshot, change_root, create
@@ -275,6 +276,14 @@ def test_not_null_is_dropped_and_never_set(tmp_path: Path, *, nullable: bool) ->
     snapshot = append(snapshot, there)
     assert [row["id"] for row in rows(snapshot, "region = 'eu'")] == [1, None]
     assert [row["region"] for row in rows(snapshot, "id IS NULL", "region")] == ["asia", "eu"]
+
+
+def test_a_struct_without_a_field_and_a_move_behind_itself_are_refused(tmp_path: Path) -> None:
+    snapshot = written(tmp_path)
+    with pytest.raises(UnsupportedColumnType, match="column s: type struct<> "):
+        changed(snapshot, "add_column", "s", type={"type": "struct", "fields": []})
+    with pytest.raises(UnsupportedTableChange, match="does not stand behind itself"):
+        changed(snapshot, "update_position", "id", position={"after": "id"})
 
 
 def test_a_default_of_new_rows_is_not_one_of_older_rows(tmp_path: Path) -> None:

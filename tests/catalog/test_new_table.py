@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from pennon.catalog.columns.spark_types import spark_schema
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl
 from pennon.catalog.ddl.alter import alter_table
@@ -17,6 +18,7 @@ from pennon.errors import (
     NewTableRefused,
     RowChangeModeRefused,
     TablePropertyRefused,
+    UnsupportedColumnType,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ def create(catalog: Catalog, *name: str, column: str = "id", **properties: str) 
     [
         ({"provider": "iceberg"}, "its format would be iceberg"),
         ({"external": "true", "location": "/elsewhere"}, "DROP TABLE deletes"),
+        ({"hive.stored-as": "ORC"}, "its files would be stored as ORC"),
         ({"transaction": "strongish"}, "'transaction' = 'strongish' is neither strong nor weak"),
     ],
 )
@@ -57,6 +60,24 @@ def test_what_no_table_can_be_is_refused(
     with pytest.raises(NewTableRefused, match=why):
         create(catalog, **properties)
     assert Directory(catalog).tables(("ns",)) == []
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.struct([]), pa.list_(pa.struct([])), pa.struct({"b": pa.struct([])})]
+)
+def test_a_struct_without_a_field_is_refused_before_its_nulls_are_lost(
+    catalog: Catalog, kind: pa.DataType
+) -> None:
+    for schema in (pa.schema({"a": kind}), spark_schema(pa.schema({"a": kind}))):
+        with pytest.raises(UnsupportedColumnType, match=r"column a\S*: type struct<> "):
+            table_ddl.create(
+                catalog,
+                ("ns", "t"),
+                schema=schema,
+                transforms=[],
+                properties={},
+                mode="create",
+            )
 
 
 @pytest.mark.parametrize("command", ["delete", "update", "merge"])
@@ -133,3 +154,17 @@ def test_a_new_name_may_begin_with_the_catalog(catalog: Catalog) -> None:
     create(catalog)
     table_ddl.rename(catalog, ("ns", "t"), ("lance", "ns", "u"))
     assert Directory(catalog).tables(("ns",)) == ["u"]
+
+
+@pytest.mark.parametrize("collation", ["UTF8_LCASE", "UNICODE_CI"])
+def test_a_collation_of_all_columns_to_come_is_refused_where_it_is_set(
+    catalog: Catalog, collation: str
+) -> None:
+    """As DEFAULT COLLATION of a table: no string could be added to it any more."""
+    with pytest.raises(TablePropertyRefused, match=f"COLLATE {collation} in queries"):
+        create(catalog, collation=collation)
+    create(catalog)
+    setting = {"change": "set_property", "property": "collation", "value": collation}
+    with pytest.raises(TablePropertyRefused, match="compared by their bytes"):
+        alter_table(catalog, ("ns", "t"), [setting])
+    alter_table(catalog, ("ns", "t"), [{**setting, "value": "UTF8_BINARY"}])

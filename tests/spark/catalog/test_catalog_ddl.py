@@ -227,6 +227,7 @@ STATEMENTS_ELSEWHERE = {
     "ALTER TABLE {} SET IDENTIFIER FIELDS id": "MERGE INTO lance.",
     "ALTER TABLE {} CLUSTER BY (id)": "bucket(16, …)",
     "CREATE TABLE {}_1 (id INT) CLUSTER BY (id)": "bucket(16, …)",
+    "CREATE TABLE {}_1 (id INT) CLUSTERED BY (id) SORTED BY (id) INTO 2 BUCKETS": "without SORTED",
     "CREATE VIEW IF NOT EXISTS {}_1 AS SELECT 1": "CREATE TEMPORARY VIEW",
     "EXECUTE IMMEDIATE 'OPTIMIZE {}'": "CALL lance.system.compact(table => '",
 }

@@ -23,6 +23,7 @@ __all__ = [
     "arrow_schema",
     "arrow_type",
     "check_column_name",
+    "check_structs",
     "length_limit",
     "spark_schema",
 ]
@@ -120,6 +121,25 @@ def check_column_name(name: str) -> None:
     for character, why in _NOT_IN_COLUMNS.items():
         if character in name:
             raise InvalidColumnName(name=name, why=why, example=name.replace(character, "_"))
+
+
+def check_structs(name: str, kind: pa.DataType) -> None:
+    """Refuse structs without a field: Lance keeps no NULL of one, and none in a list.
+
+    Args:
+        name: The column.
+        kind: Its type, which may hold structs.
+
+    Raises:
+        UnsupportedColumnType: It names the struct.
+
+    Example:
+        >>> check_structs("a", pa.struct({"b": pa.int32()}))
+    """
+    if pa.types.is_struct(kind) and not kind.num_fields:
+        raise UnsupportedColumnType(column=name, type="struct<>", target="Lance")
+    for at in range(kind.num_fields):
+        check_structs(f"{name}.{kind.field(at).name}", kind.field(at).type)
 
 
 def arrow_type(spark: object, column: str) -> pa.DataType:

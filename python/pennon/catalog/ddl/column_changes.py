@@ -25,6 +25,7 @@ from pennon.catalog.columns.spark_types import (
     CURRENT_DEFAULT,
     arrow_type,
     check_column_name,
+    check_structs,
     length_limit,
 )
 from pennon.errors import MalformedMessage, UnknownColumn, UnsupportedTableChange
@@ -105,6 +106,9 @@ class _Columns:
                     self._arrow, target.path, lambda column: column.with_nullable(True)
                 )
             case "update_position":
+                if change.get("position") == {"after": target.path[-1]}:
+                    why = "a column does not stand behind itself"
+                    raise self._refused(path, "move", why, "Name another column after AFTER")
                 return place_column(self._arrow, target.path, None, change.get("position"))
             case "update_type":
                 return self._promoted(target, change["type"])
@@ -133,7 +137,9 @@ class _Columns:
         return place_column(self._arrow, (*above, path[-1]), added, change.get("position"))
 
     def _added(self, path: tuple[str, ...], change: _Change) -> pa.Field:
-        added = pa.field(path[-1], arrow_type(change["type"], ".".join(path)))
+        kind = arrow_type(change["type"], ".".join(path))
+        check_structs(".".join(path), kind)
+        added = pa.field(path[-1], kind)
         for key, value in (
             ("comment", change.get("comment")),
             (LENGTH_LIMIT, self._limit(path, change)),

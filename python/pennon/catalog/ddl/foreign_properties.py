@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["check_names"]
 
 _FAMILIES: Final = ("write.", "read.", "commit.", "history.", "gc.", "delta.")
+# The collation that Spark gives to columns which state none, and the only one that is stored.
+_BYTES: Final = "UTF8_BINARY"
 _COMMANDS: Final = ("delete", "update", "merge")
 _KNOWN: Final = frozenset(
     setting.name.replace("<command>", command)
@@ -83,6 +85,15 @@ Write write.order if that is meant.
             raise TablePropertyRefused(
                 property=name, value=value, table=table, why=why, advice=_advice(name)
             )
+    collation = properties.get("collation", _BYTES)
+    if collation.upper() != _BYTES:
+        raise TablePropertyRefused(
+            property="collation",
+            value=collation,
+            table=table,
+            why="strings are compared by their bytes",
+            advice=f"Leave DEFAULT COLLATION out, and write COLLATE {collation} in queries",
+        )
     compaction = properties.get(COMPACTION.name, "true")
     if compaction.lower() not in ("true", "false"):
         raise TablePropertyRefused(

@@ -20,6 +20,10 @@ __all__ = ["check_meaning", "check_new_table"]
 
 # Spark names its own default, parquet, where saveAsTable is given no format.
 _FORMATS: Final = frozenset({"lance", "pennon", "parquet"})
+# Under which Spark hands STORED AS and ROW FORMAT over.
+_HIVE: Final = ("hive.stored-as", "hive.input-format", "hive.output-format", "hive.serde")
+# Clauses that Spark hands over as transforms: those that are none.
+_CLAUSES: Final = {"cluster_by": ["CLUSTER", "BY"], "sorted_bucket": ["SORTED", "BY"]}
 _TRANSACTIONS: Final = ("strong", "weak")
 
 
@@ -29,14 +33,14 @@ def check_meaning(
     properties: Mapping[str, str],
     transforms: Sequence[Mapping[str, object]],
 ) -> None:
-    """Refuse CREATE VIEW, which arrives as a property, and CLUSTER BY, a transform.
+    """Refuse CREATE VIEW, which arrives as a property, and what arrives as a transform.
 
     Raises:
         StatementNotSupported: It says what to type instead.
     """
     words = unquote(properties.get(STATEMENT, "")).split()
-    if any(transform.get("function") == "cluster_by" for transform in transforms):
-        words = ["CLUSTER", "BY"]
+    for transform in transforms:
+        words = _CLAUSES.get(str(transform.get("function")), words)
     error = not_supported(words, catalog, table)
     if error is not None:
         raise error
@@ -58,6 +62,13 @@ def check_new_table(table: str, properties: Mapping[str, str]) -> None:
             table=table,
             why=f"its format would be {provider}, and this catalog stores Lance",
             advice="Leave USING out, or write USING lance",
+        )
+    stored = next((properties[name] for name in _HIVE if name in properties), None)
+    if stored is not None:
+        raise NewTableRefused(
+            table=table,
+            why=f"its files would be stored as {stored}, and this catalog stores Lance",
+            advice="Leave STORED AS and ROW FORMAT out",
         )
     if properties.get("external", "false").lower() == "true":
         raise NewTableRefused(

@@ -64,6 +64,12 @@ _ADVICE: Final = (
         " bucket(16, …) or ALTER TABLE {table} WRITE ORDERED BY … for one that is there",
     ),
     _Advice(
+        ("SORTED", "BY"),
+        "rows are sorted by the write order, not within buckets",
+        "bucketBy(…) without sortBy(…), or CLUSTERED BY (…) INTO … BUCKETS without SORTED BY, then"
+        " ALTER TABLE {table} WRITE ORDERED BY …",
+    ),
+    _Advice(
         ("VACUUM",),
         _NO_STATEMENT,
         "CALL {catalog}.system.vacuum(table => '{name}'), which deletes files that no version"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.catalog.columns.spark_types import arrow_schema, check_column_name
+from pennon.catalog.columns.spark_types import arrow_schema, check_column_name, check_structs
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
 from pennon.catalog.ddl.counted_columns_property import check_counted_columns
 from pennon.catalog.ddl.foreign_properties import check_names
@@ -110,7 +110,7 @@ def stage(
         UnsupportedColumnType: Lance does not store a column's type.
         InvalidColumnName: Lance does not take a column's name.
         InvalidTableName: The name cannot be typed or stored.
-        StatementNotSupported: CREATE VIEW or CLUSTER BY.
+        StatementNotSupported: CREATE VIEW, CLUSTER BY or SORTED BY.
         NewTableRefused: Another format, EXTERNAL, or a transaction mode that is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         UnknownIsolation: A property about isolation has another value than it can have.
@@ -126,8 +126,9 @@ def stage(
     check_new_table(catalog.full_name(identifier), properties)
     arrow = schema if isinstance(schema, pa.Schema) else arrow_schema(schema)
     columns = NamespaceSchema.with_fresh_ids(arrow)
-    for name in columns.arrow.names:
-        check_column_name(name)
+    for column in columns.arrow:
+        check_column_name(column.name)
+        check_structs(column.name, column.type)
     spec = spec_of(columns, calls_of(transforms))
     is_strong = properties.get("transaction", "strong").lower() != "weak"
     kept = {name: value for name, value in properties.items() if name not in RESERVED}

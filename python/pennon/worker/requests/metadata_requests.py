@@ -146,10 +146,11 @@ def refuse_to_drop(request: m.DropTable) -> None:
     except TableNotFound:
         return
     if metadata_table is not None:
+        table, _, kind = metadata_table.name.rpartition(".")
         raise UnsupportedTableChange(
-            change="drop",
-            table=metadata_table.name,
-            why="it is the metadata of a table",
+            change=f"drop {kind}",
+            table=table,
+            why="it is the metadata of the table",
             advice="Drop the table itself",
         )
 
