@@ -44,7 +44,10 @@ _Values = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class ScanMessage:
-    """``columns``: attribute, name, type; ``fields``: number and names of struct fields."""
+    """``columns``: attribute, name, the type of a nested one; ``fields``: number, names of fields.
+
+    Of the other columns the table has the types.
+    """
 
     catalog: Catalog
     plan: str
@@ -58,7 +61,7 @@ class ScanMessage:
             str(name): _type(kind)
             for _, name, *kinds in self.columns
             for kind in kinds
-            if isinstance(kind, Mapping)  # a plain type is its name
+            if isinstance(kind, Mapping)
         }
         return {name: kind for name, kind in types.items() if is_carried(kind)}
 

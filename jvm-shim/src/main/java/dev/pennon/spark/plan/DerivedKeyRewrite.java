@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
@@ -313,9 +314,6 @@ final class DerivedKeyRewrite {
 
   /** The key first: rows that are sorted within each partition stay sorted by the whole list. */
   private static Seq<Expression> preceded(Expression key, Seq<Expression> items) {
-    List<Expression> all = new ArrayList<>();
-    all.add(key);
-    all.addAll(items(items));
-    return sequence(all);
+    return sequence(Stream.concat(Stream.of(key), items(items).stream()).toList());
   }
 }

@@ -8,8 +8,8 @@ import dev.pennon.spark.catalog.ExecutionSettings;
 import dev.pennon.spark.compat.Unions;
 import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.expressions.ScalarSubqueries;
-import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.plan.ImpliedPrunings.Side;
+import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.worker.Messages;
 import java.util.HashMap;
 import java.util.List;
@@ -44,6 +44,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.AtomicType;
 import scala.collection.immutable.Seq;
 
 /**
@@ -206,7 +207,10 @@ final class PlanOutline {
     ArrayNode fields = message.putArray("fields");
     for (Attribute column : items(relation.output())) {
       ArrayNode entry = columns.addArray().add(column.exprId().id()).add(column.name());
-      entry.add(Messages.parse(column.dataType().json()));
+      if (!(column.dataType() instanceof AtomicType)) {
+        // Spark may read a part of it only; of all others the worker knows the types.
+        entry.add(Messages.parse(column.dataType().json()));
+      }
       fields.addAll(ids.fieldsIn(column));
     }
     scans++;

@@ -7,9 +7,7 @@ import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
 import java.nio.channels.ReadableByteChannel;
 import java.util.Arrays;
-import java.util.List;
 import org.apache.arrow.memory.BufferAllocator;
-import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -112,11 +110,8 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
   }
 
   private ArrowColumn[] columns(VectorSchemaRoot root) {
-    List<FieldVector> vectors = root.getFieldVectors();
-    ArrowColumn[] made = new ArrowColumn[vectors.size()];
-    for (int i = 0; i < made.length; i++) {
-      made[i] = ArrowColumn.over(vectors.get(i));
-    }
+    ArrowColumn[] made =
+        root.getFieldVectors().stream().map(ArrowColumn::over).toArray(ArrowColumn[]::new);
     boolean matches = made.length == schema.length();
     for (int i = 0; matches && i < made.length; i++) {
       matches = isSameKind(schema.fields()[i].dataType(), made[i].dataType());

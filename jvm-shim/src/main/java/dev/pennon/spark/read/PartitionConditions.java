@@ -33,16 +33,11 @@ import org.apache.spark.sql.util.ArrowUtils;
  *
  * <p>What comes of it is one more predicate, which names the tuples that are left. Spark evaluates
  * the conditions again on the rows.
+ *
+ * @param columns what the condition names
+ * @param condition all of them
  */
-final class PartitionConditions {
-  private final List<Attribute> columns;
-  private final Expression condition;
-
-  private PartitionConditions(List<Attribute> columns, Expression condition) {
-    this.columns = columns;
-    this.condition = condition;
-  }
-
+record PartitionConditions(List<Attribute> columns, Expression condition) {
   /**
    * The predicate that names what a plan's partitions leave under conditions; nothing where they
    * leave all, or where it is not known.

@@ -6,11 +6,13 @@ import dev.pennon.spark.catalog.StagedPennonTable;
 import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.PennonRowLevelOperation;
 import dev.pennon.spark.write.PlanTables;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NamedRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
@@ -42,15 +44,28 @@ public final class OneVersionRule extends Rule<LogicalPlan> {
     return plan;
   }
 
-  /** In two steps: Spark keeps an operator for an equal one, and a table that notes equals another. */
+  /**
+   * Stands for a table in a plan for a moment: Spark keeps an operator for an equal one, and a table
+   * that notes its scans equals the one that does not.
+   */
+  private record Placeholder(PennonTable table) implements Table {
+    @Override
+    public String name() {
+      return table.name();
+    }
+
+    @Override
+    public Set<TableCapability> capabilities() {
+      return table.capabilities();
+    }
+  }
+
   private static LogicalPlan over(PennonTable read, LogicalPlan plan) {
     LogicalPlan marked =
         PlanTables.replaced(
             plan, (node, table) -> table instanceof PennonTable other ? as(read, other) : table);
     return PlanTables.replaced(
-        marked,
-        (node, table) ->
-            table instanceof RowLevelOperationTable it && it.operation() == null ? read : table);
+        marked, (node, table) -> table instanceof Placeholder place ? place.table() : table);
   }
 
   private static Table as(PennonTable read, PennonTable other) {
@@ -61,6 +76,6 @@ public final class OneVersionRule extends Rule<LogicalPlan> {
       String why = "its columns were changed while the statement was planned";
       throw WorkerFailure.of("WRITE_CONFLICT", "table", read.name(), "why", why).raise();
     }
-    return other.isOf(read) ? RowLevelOperationTable.apply(read, null) : other;
+    return other.isOf(read) ? new Placeholder(read) : other;
   }
 }
