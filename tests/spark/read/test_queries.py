@@ -302,7 +302,7 @@ def test_a_killed_worker_fails_the_task_and_is_started_again(
         assert query.is_alive(), "the query must run while the worker is killed"
     time.sleep(1.5)
     os.kill(worker_pid(spark), signal.SIGKILL)
-    query.join(60)
+    query.join(600)  # on a busy machine the tasks fail late
     assert str(caught[0]).startswith("[WORKER_LOST]")
     assert spark.table(f"{namespace}.t").count() == 4000000
 
