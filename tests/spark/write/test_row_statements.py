@@ -128,6 +128,13 @@ def test_conditions_and_values_name_metadata_columns(
         " WHEN NOT MATCHED BY SOURCE AND t._partition.dep = 'c' THEN DELETE"
     )
     assert after(merge) == {2: ("a", 2), 3: ("b", 41), 9: (None, 7)}
+    found_rows = (
+        "MERGE INTO {0} t USING (SELECT id, _partition.dep AS dep FROM {0} WHERE id < 9) s"
+        " ON t.id = s.id AND t._partition.dep <=> s.dep AND t._leaf IS NOT NULL"
+        " WHEN MATCHED AND t._spec_version = 1 THEN UPDATE SET v = 50"
+        " WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, -1)"
+    )
+    assert after(found_rows) == {2: ("a", 50), 3: ("b", 41), 9: (None, 7)}
     by_leaf = f"DELETE FROM {table} t WHERE _leaf IN (SELECT _leaf FROM {table} u WHERE u.id = 9)"
     assert after(by_leaf).keys() == {2, 3}
 
@@ -291,3 +298,22 @@ def test_only_a_small_source_is_hashed(
         spark.sql(merge)
     expected = [(1, "a", 1), (2, "a", 0), (3, "b", 3), (4, None, 4), (7, None, None)]
     assert rows_of(spark.table(table)) == expected
+
+
+def test_a_merge_takes_a_source_that_has_other_rows_each_time(
+    spark: SparkSession, table: str
+) -> None:
+    before = {row.id: row.v for row in spark.table(table).collect()}
+    spark.sql(
+        f"MERGE INTO {table} t USING (SELECT id + 1 AS id, uuid() AS name FROM {table}) s"
+        " ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET dep = s.name"
+        " WHEN NOT MATCHED THEN INSERT (id, dep, v) VALUES (s.id, s.name, 0)"
+    )
+    after = {row.id: row for row in spark.table(table).collect()}
+    added = max(before) + 1
+    assert {row.id: row.v for row in after.values()} == {**before, added: 0}
+    renamed = [row.dep for row in after.values() if row.id == added or row.id - 1 in before]
+    assert len(renamed) == len(before)
+    assert len(set(renamed)) == len(before)
+    assert all(len(name) == 36 for name in renamed)

@@ -21,9 +21,12 @@ public final class Sequences {
     return sequence(List.of());
   }
 
-  public static <T> Seq<T> appended(Seq<? extends T> sequence, T last) {
+  @SafeVarargs
+  public static <T> Seq<T> appended(Seq<? extends T> sequence, T... last) {
     List<T> all = new ArrayList<>(items(sequence));
-    all.add(last);
+    for (T item : last) {
+      all.add(item);
+    }
     return sequence(all);
   }
 }

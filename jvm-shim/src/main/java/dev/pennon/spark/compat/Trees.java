@@ -1,5 +1,7 @@
 package dev.pennon.spark.compat;
 
+import static dev.pennon.spark.compat.Sequences.items;
+
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -8,7 +10,6 @@ import java.util.function.Function;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import scala.runtime.BoxedUnit;
 
 /** Walks over Spark's trees of operators and of expressions. */
 public final class Trees {
@@ -16,13 +17,7 @@ public final class Trees {
 
   /** All nodes of a tree, each before those below it. */
   public static <T extends TreeNode<T>> List<T> nodes(T root) {
-    List<T> nodes = new ArrayList<>();
-    root.foreach(
-        node -> {
-          nodes.add(node);
-          return BoxedUnit.UNIT;
-        });
-    return nodes;
+    return List.copyOf(items(root.map(node -> node)));
   }
 
   /** What a condition demands, each by itself and in order. */

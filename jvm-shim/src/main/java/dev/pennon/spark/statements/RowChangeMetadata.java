@@ -1,23 +1,25 @@
 package dev.pennon.spark.statements;
 
+import static dev.pennon.spark.compat.Sequences.appended;
 import static dev.pennon.spark.compat.Sequences.items;
-import static dev.pennon.spark.compat.Sequences.sequence;
 
 import dev.pennon.spark.catalog.PennonTable;
+import dev.pennon.spark.compat.Sequences;
 import dev.pennon.spark.write.PennonRowLevelOperation;
-import java.util.ArrayList;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.OuterReference;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
@@ -39,14 +41,14 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
     if (plan instanceof WriteDelta write
         && write.originalTable() instanceof DataSourceV2Relation original
         && isReadByStatement((LogicalPlan) write.table())) {
-      Set<ExprId> metadata = metadataOf(original);
-      return supplied(plan, metadata);
+      LogicalPlan shown = supplied(plan, metadataOf(original));
+      return write.query() instanceof MergeRows
+          ? shown.mapExpressions(part -> isSound(part) ? part : Literal.TrueLiteral())
+          : shown;
     }
-    boolean isStatement =
-        plan instanceof DeleteFromTable
+    if ((plan instanceof DeleteFromTable
             || plan instanceof UpdateTable
-            || plan instanceof MergeIntoTable;
-    if (isStatement
+            || plan instanceof MergeIntoTable)
         && EliminateSubqueryAliases.apply(plan.children().head())
             instanceof DataSourceV2Relation target
         && target.table() instanceof PennonTable) {
@@ -54,6 +56,19 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
       return plan.mapExpressions(expression -> hidden(expression, metadata));
     }
     return plan;
+  }
+
+  /**
+   * Whether a condition of a MERGE can stand as it is. By a copy of the source it says which rows
+   * have a match, and only saves reading: a source that has other rows each time has no copy, and a
+   * copy lacks metadata columns.
+   */
+  private static boolean isSound(Expression condition) {
+    return condition.deterministic()
+        && !condition.exists(
+            part ->
+                part instanceof SubqueryExpression source
+                    && source.plan().exists(node -> node.missingInput().nonEmpty()));
   }
 
   private static Set<ExprId> metadataOf(DataSourceV2Relation relation) {
@@ -88,22 +103,19 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
     LogicalPlan below =
         plan.mapChildren(child -> supplied(child, metadata))
             .mapExpressions(expression -> shown(expression, metadata));
-    List<AttributeReference> missing =
+    AttributeReference[] missing =
         items(below.missingInput().toSeq()).stream()
             .filter(column -> metadata.contains(column.exprId()))
-            .map(AttributeReference.class::cast)
-            .toList();
-    return missing.isEmpty() ? below : below.mapChildren(child -> with(child, missing));
+            .toArray(AttributeReference[]::new);
+    return missing.length == 0 ? below : below.mapChildren(child -> with(child, missing));
   }
 
   /** A plan over the relation that is read, with further columns of it; any other plan as it is. */
-  private static LogicalPlan with(LogicalPlan plan, List<AttributeReference> columns) {
+  private static LogicalPlan with(LogicalPlan plan, AttributeReference... columns) {
     if (plan instanceof DataSourceV2Relation relation && isReadByStatement(relation)) {
-      List<AttributeReference> output = new ArrayList<>(items(relation.output()));
-      output.addAll(columns);
       return relation.copy(
           relation.table(),
-          sequence(output),
+          appended(relation.output(), columns),
           relation.catalog(),
           relation.identifier(),
           relation.options(),
@@ -114,9 +126,8 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
     }
     LogicalPlan below = plan.mapChildren(child -> with(child, columns));
     if (below instanceof Project project) {
-      List<NamedExpression> list = new ArrayList<>(items(project.projectList()));
-      list.addAll(columns);
-      return new Project(sequence(list), project.child());
+      return new Project(
+          Sequences.<NamedExpression>appended(project.projectList(), columns), project.child());
     }
     return below;
   }
