@@ -12,7 +12,7 @@ from pennon.predicate.semantics import Declined
 from pennon.predicate.values.literals import to_expression, type_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 MAX_DIGITS: Final = 38
 WIDE_DIGITS: Final = 76
@@ -149,34 +149,30 @@ def lazily(connector: type[exp.And | exp.Or], condition: exp.Expr, other: exp.Ex
     )
 
 
-def columns_above(condition: exp.Expr, names: Iterable[str]) -> list[exp.Expr]:
+def columns_above(condition: exp.Expr, types: Mapping[str, pa.DataType]) -> list[exp.Expr]:
     """Select columns of the rows that a condition leaves, so that it stays below what is computed.
 
     DataFusion moves a filter above a narrower projection that keeps all of the filter's columns,
-    and then computes the projection for every row, of which some may be an error.
+    and then computes the projection for every row, of which some may be an error. It does not look
+    through a function: see ``lossy_cast``.
 
     Args:
         condition: What the rows are filtered by.
-        names: The columns.
+        types: The columns; nested ones are selected as they are.
 
     Example:
-        >>> [column.sql() for column in columns_above(exp.column("a"), ["a", "b"])]
-        ['CASE WHEN NOT "a" IS NULL THEN "a" END AS "a"', '"b"']
+        >>> types = {"a": pa.int64(), "b": pa.int64()}
+        >>> [column.sql() for column in columns_above(exp.column("a"), types)]
+        ['GREATEST("a") AS "a"', '"b"']
     """
     filtered = {column.parts[0].name for column in condition.find_all(exp.Column)}
-    return [opaque(name) if name in filtered else exp.column(name, quoted=True) for name in names]
-
-
-def opaque(name: str) -> exp.Expr:
-    """Select a column so that DataFusion knows nothing of its values.
-
-    Args:
-        name: The column's, which it keeps.
-    """
-    value = exp.column(name, quoted=True)
-    is_there = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
-    case = exp.Case().when(is_there, value)
-    return exp.alias_(case, name, quoted=True, copy=False)
+    columns = {name: exp.column(name, quoted=True) for name in types}
+    return [
+        exp.alias_(call("greatest", column), name, quoted=True, copy=False)
+        if name in filtered and is_plain(types[name])
+        else column
+        for name, column in columns.items()
+    ]
 
 
 def as_number(boolean: exp.Expr) -> exp.Expr:

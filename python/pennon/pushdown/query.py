@@ -255,7 +255,8 @@ class FragmentWriter:
         below = self.select(node.child)
         types = below.types
         keys = [self.ordered(key, types) for key in node.order]
-        below = with_columns_of(keys, below, f"k{position}")
+        if keys:
+            below = with_columns_of(keys, below, f"k{position}")
         names = [exp.column(name, quoted=True) for name in types]
         select = selected_from(below, f"t{position}", names).limit(node.count, copy=False)
         return Selected(select.order_by(*keys, copy=False) if keys else select, types)

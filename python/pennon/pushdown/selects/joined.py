@@ -29,7 +29,6 @@ from pennon.predicate.typed import (
     enclosed,
     integer,
     is_null,
-    opaque,
 )
 from pennon.pushdown.selects.join_conditions import (
     conjuncts_of,
@@ -40,13 +39,15 @@ from pennon.pushdown.selects.join_conditions import (
 from pennon.pushdown.selects.selected import (
     Selected,
     named,
+    random_column,
     selected_columns,
     selected_from,
+    varying,
     whole_number,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pennon.plan import Join
     from pennon.predicate.semantics import Semantics
@@ -109,15 +110,41 @@ def joined(
         **{word: text for word, text in (("side", side), ("kind", kind)) if text},
     )
     filled = {JoinType.LEFT: right.types, JoinType.RIGHT: left.types, JoinType.FULL: both}
-    # A column that a filter below has made constant is so above an outer join as well, DataFusion
-    # believes, beside the NULLs: it takes the rows for sorted, and gives a group several times.
+    names = filled.get(node.join_type)
+    if names is None:
+        select = selected_from(left, name, _columns(types))
+        select.append("joins", beside)
+        return Selected(select, types)
     columns = [
-        opaque(column) if column in filled.get(node.join_type, {}) else written
+        named(varying(exp.column(column, quoted=True)), column) if column in names else written
         for column, written in zip(types, _columns(types), strict=True)
     ]
-    select = selected_from(left, name, columns)
-    select.append("joins", beside)
-    return Selected(select, types)
+    return Selected(_outer(name, left, beside, types, columns), types)
+
+
+def _outer(
+    name: str,
+    left: Selected,
+    beside: exp.Join,
+    names: Iterable[str],
+    columns: Sequence[exp.Expr],
+) -> exp.Select:
+    """Select columns of an outer join, which may read of each row what differs from row to row.
+
+    A column that is constant on one side, as a literal or by a filter, DataFusion takes for
+    constant also where the join has filled it with NULLs: it holds the rows for sorted by it, and
+    gives a group several times, a window twice, and first rows that are none.
+
+    Args:
+        name: The names of what is below begin with it.
+        left: The left side.
+        beside: The right side, and the condition.
+        names: The columns of both sides that are read.
+        columns: What is selected; ``varying`` where NULLs may have been filled in.
+    """
+    below = selected_from(left, name, [*map(_column, names), random_column()])
+    below.append("joins", beside)
+    return selected_from(Selected(below, {}), f"{name}y", columns)
 
 
 def _condition(node: Join, inputs: tuple[Selected, Selected], semantics: Semantics) -> exp.Expr:
@@ -259,13 +286,13 @@ def _existence(
         )
         for at, (value, _) in enumerate(pairs)
     ]
-    has_partner = exp.Not(this=is_null(exp.column(_FOUND, quoted=True)))
+    has_partner = varying(exp.Not(this=is_null(exp.column(_FOUND, quoted=True))))
     exists = f"c{node.exists}"
-    select = selected_from(left, name, [*_columns(left.types), named(has_partner, exists)])
     beside = exp.Join(
         this=partners.subquery(f"{name}r", copy=False), on=exp.and_(*equal), side="LEFT"
     )
-    select.append("joins", beside)
+    columns = [*_columns(left.types), named(has_partner, exists)]
+    select = _outer(name, left, beside, [*left.types, _FOUND], columns)
     return Selected(select, {**left.types, exists: pa.bool_()})
 
 
@@ -303,4 +330,8 @@ def _sides_of(
 
 
 def _columns(types: Mapping[str, pa.DataType]) -> list[exp.Expr]:
-    return [exp.column(name, quoted=True) for name in types]
+    return list(map(_column, types))
+
+
+def _column(name: str) -> exp.Expr:
+    return exp.column(name, quoted=True)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.typed import cast
+from pennon.predicate.typed import binary, call, cast, choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 # A SELECT without columns still counts rows.
 _NOTHING: Final = "c"
+_VARYING: Final = "y"
 # What a SELECT may consist of whose list of columns nothing else in it refers to.
 _PLAIN_CLAUSES: Final = frozenset({"expressions", "from_", "joins", "where"})
 
@@ -61,6 +62,21 @@ def selected_columns(columns: Sequence[exp.Expr]) -> exp.Select:
 def named(tree: exp.Expr, name: str) -> exp.Expr:
     """Give a column its name; the tree becomes a part of it."""
     return exp.alias_(tree, name, quoted=True, copy=False)
+
+
+def random_column() -> exp.Expr:
+    """Select a number of each row that no optimizer knows: what ``varying`` reads."""
+    return named(call("random"), _VARYING)
+
+
+def varying(value: exp.Expr) -> exp.Expr:
+    """Give a value so that DataFusion does not take it for constant.
+
+    Args:
+        value: Of rows that have a ``random_column``.
+    """
+    is_there = binary(exp.GTE, exp.column(_VARYING, quoted=True), exp.Literal.number(0))
+    return choice((is_there, value), default=None)
 
 
 def selected_table(name: str, columns: Sequence[exp.Expr]) -> exp.Select:

@@ -1,0 +1,64 @@
+"""Columns that are constant on one side of a join, or in one input of a union, and not above it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.spark.assert_join import conf
+from tests.spark.execution.fragment_tables import assert_same
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.usefixtures("fragment_tables")
+
+MARKED = "x LEFT JOIN (SELECT id AS key, i16, 1 AS mark FROM y WHERE id % 2 = 0) m ON x.id = m.key"
+FILTERED = "(SELECT * FROM y WHERE i = 3) m RIGHT JOIN x ON x.id = m.id"
+EXISTS = "(SELECT *, EXISTS (SELECT 1 FROM y WHERE y.id = x.id AND y.i = x.i) AS mark FROM x)"
+NESTED = f"(SELECT x.id, mark FROM {MARKED}) n FULL JOIN (SELECT id AS k, 2 AS g FROM z) ON id = k"
+
+UNITED = """SELECT 'b' AS mark, x.id, x.s FROM x JOIN y ON x.id = y.id
+  UNION ALL SELECT 'a', id + 5, s FROM z"""
+
+KEYS = """SELECT 'b' AS mark, x.id FROM x JOIN y ON x.id = y.id
+  UNION ALL SELECT 'a', id + 5 FROM z"""
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT mark, x.id FROM {MARKED} ORDER BY mark NULLS LAST, x.id DESC LIMIT 7",
+        f"SELECT mark, rank() OVER (PARTITION BY mark ORDER BY x.id, x.i, m.i16) FROM {MARKED}",
+        f"SELECT mark, count(*) FROM {MARKED} GROUP BY mark",
+        f"SELECT DISTINCT m.i FROM {FILTERED}",
+        f"SELECT m.i, x.id, count(*) OVER (PARTITION BY m.i) FROM {FILTERED}",
+        f"SELECT m.i, x.id FROM {FILTERED} ORDER BY m.i DESC, x.id DESC LIMIT 9",
+        f"SELECT mark, id, dense_rank() OVER (PARTITION BY mark ORDER BY id) FROM {EXISTS}",
+        f"SELECT mark, id FROM {EXISTS} ORDER BY mark DESC, id LIMIT 9",
+        f"SELECT mark, g, id, rank() OVER (PARTITION BY mark, g ORDER BY id, k) FROM {NESTED}",
+        f"SELECT mark FROM {MARKED} EXCEPT SELECT i FROM y",
+        f"SELECT mark, count(*) FROM ({UNITED}) GROUP BY mark",
+        f"SELECT s, mark, rank() OVER (PARTITION BY mark ORDER BY s) FROM ({UNITED})",
+        f"SELECT mark, id FROM ({UNITED}) ORDER BY mark, id NULLS LAST LIMIT 9",
+        f"SELECT mark, id FROM ({KEYS}) ORDER BY mark, id NULLS LAST LIMIT 9",
+    ],
+)
+def test_a_column_that_is_constant_below_has_its_values_above(
+    spark: SparkSession, query: str
+) -> None:
+    with conf(spark, {"spark.sql.catalog.lance.execution.oneTaskBytes": "16m"}):
+        assert_same(spark, query)
+
+
+def test_leaves_of_other_constants_have_their_first_rows(
+    spark: SparkSession, namespace: str
+) -> None:
+    spark.sql(
+        f"CREATE TABLE {namespace}.t PARTITIONED BY (day)"
+        " AS SELECT id % 2 AS day, id % 3 AS c, id AS v FROM RANGE(40)"
+    )
+    where = "(day = 0 AND c = 2) OR (day = 1 AND c = 1)"
+    with conf(spark, {"spark.sql.catalog.lance.execution.oneTaskBytes": "16m"}):
+        rows = f"SELECT c, v % 20 AS n FROM {namespace}.t WHERE {where} GROUP BY c, v"
+        assert_same(spark, f"SELECT c, n FROM ({rows}) ORDER BY c, n LIMIT 5")
