@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pennon.errors import (
+    ChangesNotKept,
+    ChangesNotPaired,
+    PennonError,
+    PredicateNotEvaluable,
+    RollbackRefused,
     StreamColumnsChanged,
     StreamPositionExpired,
     StreamSourceChanged,
@@ -15,18 +20,23 @@ from pennon.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["by_name"]
 
-_KNOW_THE_FOLDER = (
-    StreamColumnsChanged,
-    StreamPositionExpired,
-    StreamSourceChanged,
-    StreamSourceRefused,
-    TableMadeAnew,
-    TransactionModeChanged,
-)
+# By error, the parameter that has the folder.
+_KNOW_THE_FOLDER: Final[Mapping[type[PennonError], str]] = {
+    ChangesNotKept: "location",
+    ChangesNotPaired: "table",
+    PredicateNotEvaluable: "namespace",
+    RollbackRefused: "table",
+    StreamColumnsChanged: "table",
+    StreamPositionExpired: "table",
+    StreamSourceChanged: "table",
+    StreamSourceRefused: "table",
+    TableMadeAnew: "table",
+    TransactionModeChanged: "table",
+}
 
 
 @contextmanager
@@ -37,6 +47,10 @@ def by_name(table: str) -> Iterator[None]:
         table: Its full name.
 
     Raises:
+        ChangesNotKept: A version does not hold its rows.
+        ChangesNotPaired: The key of a change feed does not identify a row.
+        PredicateNotEvaluable: A condition is not understood.
+        RollbackRefused: A version cannot be brought back.
         StreamColumnsChanged: A stream does not read on over a change of columns.
         StreamPositionExpired: A stream came too late.
         StreamSourceChanged: A stream does not read on over changed rows.
@@ -52,5 +66,6 @@ def by_name(table: str) -> Iterator[None]:
     """
     try:
         yield
-    except _KNOW_THE_FOLDER as error:
-        raise type(error)(**{**error.parameters, "table": table}) from error
+    except tuple(_KNOW_THE_FOLDER) as error:
+        named = {_KNOW_THE_FOLDER[type(error)]: table}
+        raise type(error)(**{**error.parameters, **named}) from error

@@ -9,6 +9,7 @@ from pennon.catalog.configured_catalog import is_path
 from pennon.catalog.configured_catalog import plain_path as _plain
 from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
+from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.table_name import parts_of, spelled
 from pennon.errors import UnknownProcedure
 from pennon.maintenance.adoption.given_values import path_values
@@ -317,7 +318,9 @@ def call(
         raise UnknownProcedure(procedure=procedure, why=why, known=", ".join(known))
     checked = called.checked(arguments)
     if TABLE in called.parameters:
-        checked["table"] = _within(catalog, str(checked["table"]), namespace)
+        table = _within(catalog, str(checked["table"]), namespace)
+        with by_name(catalog.full_name(parts_of(catalog, table))):
+            return called.schema, called.run(catalog, {**checked, "table": table})
     return called.schema, called.run(catalog, checked)
 
 
