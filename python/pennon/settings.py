@@ -120,6 +120,8 @@ ISOLATION = Setting(
     "Whether DELETE, UPDATE and MERGE stand only where nothing that they read has changed, or where"
     " the rows that they replace are as they were.",
 )
+ROW_COMMANDS = ("delete", "update", "merge")
+"""What ``<command>`` stands for in the name of a setting."""
 ISOLATION_OF_COMMAND = Setting(
     "write.<command>.isolation-level",
     Place.TABLE,

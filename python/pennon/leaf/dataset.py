@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 __all__ = [
+    "FIRST_DETACHED",
     "ResolvedLeaf",
     "check_files",
     "check_is_main",
@@ -34,6 +35,8 @@ __all__ = [
     "resolve_reference",
 ]
 
+FIRST_DETACHED: Final = 1 << 63
+"""Lance draws the numbers of detached versions at random, all with the highest bit."""
 _DATASET_BYTES: Final = 10 << 10
 _FRAGMENT_BYTES: Final = 1 << 10
 _OPENED_BYTES: Final = 96 << 20
@@ -43,8 +46,6 @@ _SHARE_OF_POOL: Final = 4
 _MAIN: Final = "main"
 # Beyond so many files of a folder it is listed: a request each takes longer.
 _MOST_ASKED_FOR: Final = 16
-# Lance draws the numbers of detached versions at random, all with the highest bit.
-_FIRST_DETACHED: Final = 1 << 63
 _opened: Final[Cache[lance.LanceDataset]] = Cache(
     "opened leaves",
     max_bytes=_OPENED_BYTES,
@@ -152,9 +153,9 @@ def open_leaf(
     Spec: "Transaction", "Physical Layout and Naming".
     """
     storage = storage_identity(storage_options)
-    if version is None or (version < _FIRST_DETACHED and not table):
+    if version is None or (version < FIRST_DETACHED and not table):
         return _open(root, location, version, storage_options, storage)
-    own = "" if version >= _FIRST_DETACHED else table
+    own = "" if version >= FIRST_DETACHED else table
     return _opened.find(
         TableKey(leaf_uri(root, location), version, own, storage),
         lambda: _open(root, location, version, storage_options, storage),

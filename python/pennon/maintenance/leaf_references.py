@@ -7,11 +7,11 @@ its deletions: the work grows with the number of commits and not with its square
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pennon.leaf.dataset import FIRST_DETACHED
 from pennon.maintenance.checks.manifest_rows import RawRows, newest_version, version_row_of
 from pennon.manifest.dataset.storage import StorageOptions
 from pennon.manifest.format.columns import READ_VERSION
@@ -22,8 +22,6 @@ __all__ = ["LeafVersion", "named_versions", "recorded_versions"]
 
 LeafVersion = tuple[str, int]
 """A leaf's directory and one of its versions."""
-
-_FIRST_DETACHED: Final = 1 << 63
 
 
 def named_versions(
@@ -78,7 +76,7 @@ def recorded_versions(
             object_id, number = row["object_id"], row[READ_VERSION.name]
             if row["object_type"] == TABLE and row["location"] is not None:
                 tables[object_id] = row["location"]
-            if number is not None and number >= _FIRST_DETACHED:
+            if number is not None and number >= FIRST_DETACHED:
                 known = version_row_of(object_id) if row["object_type"] == TABLE_VERSION else None
                 records.append((object_id if known is None else known[0], number))
     return {(tables[table], number) for table, number in records if table in tables}

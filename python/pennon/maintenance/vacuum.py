@@ -18,21 +18,20 @@ from pathlib import Path
 from typing import Final
 
 from pennon.errors import LeafMissing
-from pennon.leaf.dataset import forget_leaves, leaf_uri
+from pennon.leaf.dataset import FIRST_DETACHED, forget_leaves, leaf_uri
 from pennon.maintenance.leaf_references import LeafVersion, named_versions
 from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version, manifest_path
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest.dataset.storage import MANIFEST, StorageOptions, listed_versions, open_manifest
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.format.properties import read_specs
+from pennon.manifest.versions.retention import DEFAULT_AGE
 from pennon.manifest.versions.shared_fragments import leaf_locations, open_unexpired
 
 __all__ = ["Vacuumed", "vacuum"]
 
-DEFAULT_AGE: Final = timedelta(days=5)
 _YOUNG_IN_MANIFEST: Final = timedelta(hours=1)
 _OF_LANCE: Final = ("data/", "_deletions/", "_transactions/", "_versions/d")
-_FIRST_DETACHED: Final = 1 << 63
 
 
 @dataclass(slots=True)
@@ -132,7 +131,7 @@ def _waste(
     young = {version for version in present if leaf.changed_at[manifest_path(version)] >= limit}
     read = {version for place, version in named if place == leaf.place}
     kept = present & (read | young | leaf.tagged)
-    if not read <= present | {version for version in read if version < _FIRST_DETACHED}:
+    if not read <= present | {version for version in read if version < FIRST_DETACHED}:
         done.notes.append(f"leaf {leaf.place} lacks a version that is read: check the table")
         return
     try:

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from pennon.errors import UnknownColumn
 from pennon.manifest.column_bounds import BESIDE
+from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.format.statistics import IS_COUNTED
 from pennon.planning.binding.bind import bind
 from pennon.planning.binding.bound_predicate import (
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
 
 _SHOWN = 3
-_PARTITION_FIELD = "partition_field_"
-_REFUSED = "Invalid user input"
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +379,7 @@ def _partition(plan: ScanPlan, row: Mapping[str, object]) -> PlannedPartition:
         object_id=object_id,
         location=str(row["location"]),
         version=_integer(row["read_version"]),
-        values={field.field_id: row[_PARTITION_FIELD + field.field_id] for field in spec.fields},
+        values={field.field_id: row[PARTITION_PREFIX + field.field_id] for field in spec.fields},
         residual=None
         if not isinstance(filter_index, int) or filter_index == NO_RESIDUAL
         else plan.row_filters[filter_index],

@@ -52,8 +52,8 @@ class HashBuckets(Transform):
 
     def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """Give int32."""
-        for kind in source_types:
-            check_hashable(kind, f"{self.type}({self.num_buckets}, …)")
+        for data_type in source_types:
+            check_hashable(data_type, f"{self.type}({self.num_buckets}, …)")
         return pa.int32()
 
     def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:

@@ -77,11 +77,11 @@ class Expression(Transform):
 
     def natural_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """Give the type that DataFusion finds, string views as strings."""
-        empty = [pa.array([], type=plain_type(kind)) for kind in source_types]
-        kind = plain_type(self.natural_values(empty).type)
-        if pa.types.is_string_view(kind):
+        empty = [pa.array([], type=plain_type(data_type)) for data_type in source_types]
+        data_type = plain_type(self.natural_values(empty).type)
+        if pa.types.is_string_view(data_type):
             return pa.string()
-        return pa.binary() if pa.types.is_binary_view(kind) else kind
+        return pa.binary() if pa.types.is_binary_view(data_type) else data_type
 
     def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
         """Evaluate the expression for every row and cast to the result type.

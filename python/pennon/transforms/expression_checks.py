@@ -82,7 +82,7 @@ def check_expression(expression: Expression, source_types: Sequence[pa.DataType]
 
     Spec: "Partition Expression".
     """
-    _Check(expression, tuple(plain_type(kind) for kind in source_types)).run()
+    _Check(expression, tuple(plain_type(data_type) for data_type in source_types)).run()
 
 
 @functools.lru_cache(maxsize=1024)
@@ -98,7 +98,7 @@ def check_constant(expression: Expression, source_types: tuple[pa.DataType, ...]
 
     Spec: "Partition Expression".
     """
-    check = _Check(expression, tuple(plain_type(kind) for kind in source_types))
+    check = _Check(expression, tuple(plain_type(data_type) for data_type in source_types))
     check.is_one_projection()
     check.has_immutable_functions()
 
@@ -178,7 +178,7 @@ class _Check:
     def _planned(
         self, prepare: Callable[[datafusion.SessionContext], None]
     ) -> datafusion.DataFrame:
-        arrays = [pa.array([], kind) for kind in self.types]
+        arrays = [pa.array([], data_type) for data_type in self.types]
         context = session_over(arrays)
         prepare(context)
         with self.expression.refusals(arrays):
@@ -189,7 +189,7 @@ class _Check:
 
         Texts are not tried: one that is cast to a number fails for all but those of its form.
         """
-        if any(kind in _OF_ANY_FORM for kind in self.types):
+        if any(data_type in _OF_ANY_FORM for data_type in self.types):
             return
         values = self._values(self._rows_around((0, self._probes(self.types[0]))), self.types)
         failures = [value for value in values if isinstance(value, _Failure)]
@@ -230,8 +230,8 @@ class _Check:
 
     def _grows_with_a_number(self) -> bool:
         """Whether the text is as long as a number says: repeat of 2**31 is not to be tried."""
-        numbers = [at for at, kind in enumerate(self.types) if pa.types.is_integer(kind)]
-        plain = tuple((probes(kind) or [None])[0] for kind in self.types)
+        numbers = [at for at, data_type in enumerate(self.types) if pa.types.is_integer(data_type)]
+        plain = tuple((probes(data_type) or [None])[0] for data_type in self.types)
         held = [_SMALL if _SMALL in probes(self.types[at]) else _TINY for at in numbers]
         rows = [
             (*plain[:at], most, *plain[at + 1 :]) for at, most in zip(numbers, held, strict=True)
@@ -267,7 +267,8 @@ class _Check:
             both = [number for number in both if isinstance(number, int) and abs(number) <= _SMALL]
         rows = self._rows_around((position, both))
         types = [
-            (*self.types[:position], kind, *self.types[position + 1 :]) for kind in (first, second)
+            (*self.types[:position], data_type, *self.types[position + 1 :])
+            for data_type in (first, second)
         ]
         if to_float and isinstance(self._values(rows[:1], types[1])[0], _Failure):
             return  # a hash, a bit, a position: not for real numbers
@@ -285,7 +286,7 @@ class _Check:
 
     def _rows_around(self, probed: tuple[int, Sequence[object]] | None) -> list[_Row]:
         """Give probe rows; all values of the one probed column meet some of every other."""
-        choices = [self._probes(kind)[:_OTHER_COLUMNS] or [None] for kind in self.types]
+        choices = [self._probes(data_type)[:_OTHER_COLUMNS] or [None] for data_type in self.types]
         rows = [
             tuple(values[turn % len(values)] for values in choices)
             for turn in range(_OTHER_COLUMNS)
@@ -303,8 +304,8 @@ class _Check:
         if not rows:
             return []
         arrays = [
-            pa.array(column, kind)
-            for column, kind in zip(zip(*rows, strict=True), types, strict=True)
+            pa.array(column, data_type)
+            for column, data_type in zip(zip(*rows, strict=True), types, strict=True)
         ]
         try:
             return list(self.expression.natural_values(arrays).to_pylist())
@@ -331,8 +332,8 @@ def _is_as_declared(natural: pa.DataType, declared: pa.DataType) -> bool:
         return True
     alike = (
         pa.types.is_integer,
-        lambda kind: kind in (pa.utf8(), pa.large_utf8(), pa.string_view()),
-        lambda kind: kind in (pa.binary(), pa.large_binary(), pa.binary_view()),
+        lambda data_type: data_type in (pa.utf8(), pa.large_utf8(), pa.string_view()),
+        lambda data_type: data_type in (pa.binary(), pa.large_binary(), pa.binary_view()),
     )
     return any(is_kind(natural) and is_kind(declared) for is_kind in alike)
 

@@ -48,12 +48,14 @@ class Identity(Transform):
 
     def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """Give the type of the source."""
-        (kind,) = source_types
-        if pa.types.is_nested(kind):
+        (data_type,) = source_types
+        if pa.types.is_nested(data_type):
             raise TransformOnWrongType(
-                transform="identity", type=kind, allowed="every type that has no fields or items"
+                transform="identity",
+                type=data_type,
+                allowed="every type that has no fields or items",
             )
-        return plain_type(kind)
+        return plain_type(data_type)
 
     def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
         """Give the values, equal floats made identical."""

@@ -15,12 +15,10 @@ from pennon.predicate.values.arrow_kinds import is_text
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.epoch import Epoch
 from pennon.transforms.evaluation.source_array import plain_type
-from pennon.transforms.truncate import Truncate
+from pennon.transforms.truncate import MAX_WIDTH, Truncate
 
 if TYPE_CHECKING:
     from pennon.transforms.transform import Transform
-
-_MAX_WIDTH = 2**31 - 1
 
 
 def common_reduction(
@@ -54,17 +52,17 @@ def common_reduction(
             return _common_truncate(a, b, source_type)
         case _ if source_type is None and not isinstance(a, Epoch) and not isinstance(b, Epoch):
             return None
-    kind = pa.null() if source_type is None else source_type
-    if a.reduction_to(b, kind):
+    data_type = pa.null() if source_type is None else source_type
+    if a.reduction_to(b, data_type):
         return b
-    return a if b.reduction_to(a, kind) else None
+    return a if b.reduction_to(a, data_type) else None
 
 
 def _common_truncate(a: Truncate, b: Truncate, source_type: pa.DataType) -> Truncate | None:
     if is_text(plain_type(source_type)):
         return Truncate(min(a.width, b.width))
     width = math.lcm(a.width, b.width)
-    return Truncate(width) if width <= _MAX_WIDTH else None
+    return Truncate(width) if width <= MAX_WIDTH else None
 
 
 def reduce_values(

@@ -163,7 +163,9 @@ class Transform(ABC):
         if not rows:
             return exp.Boolean(this=False)
         columns = list(zip(*rows, strict=True))
-        sources = [from_scalars(c, kind) for c, kind in zip(columns, source_types, strict=True)]
+        sources = [
+            from_scalars(c, data_type) for c, data_type in zip(columns, source_types, strict=True)
+        ]
         return one_of_values(column, self.apply(sources))
 
     def reduction_to(self, other: Transform, source_type: pa.DataType) -> bool:

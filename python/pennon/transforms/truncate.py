@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-_MAX_WIDTH = 2**31 - 1
+MAX_WIDTH = 2**31 - 1
 _INT64_DIGITS = 18
 
 
@@ -54,7 +54,7 @@ class Truncate(Transform):
     width: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.width <= _MAX_WIDTH:
+        if not 1 <= self.width <= MAX_WIDTH:
             raise InvalidTransform(
                 transform="truncate",
                 actual=f"width {self.width}",

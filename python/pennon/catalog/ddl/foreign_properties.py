@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import TablePropertyRefused
-from pennon.settings import COMPACTION, SETTINGS, Place
+from pennon.settings import COMPACTION, ROW_COMMANDS, SETTINGS, Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,12 +20,11 @@ __all__ = ["check_names"]
 _FAMILIES: Final = ("write.", "read.", "commit.", "history.", "gc.", "delta.")
 # The collation that Spark gives to columns which state none, and the only one that is stored.
 _BYTES: Final = "UTF8_BINARY"
-_COMMANDS: Final = ("delete", "update", "merge")
 _KNOWN: Final = frozenset(
     setting.name.replace("<command>", command)
     for setting in SETTINGS
     if setting.place is Place.TABLE
-    for command in _COMMANDS
+    for command in ROW_COMMANDS
 )
 # What to write instead, by the beginning of the name: the first that fits.
 _INSTEAD: Final[Mapping[str, str]] = {

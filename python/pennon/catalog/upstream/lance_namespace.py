@@ -27,7 +27,7 @@ from lance_namespace import errors as upstream_errors
 
 from pennon.catalog.configured_catalog import Catalog, is_local, plain_path
 from pennon.catalog.table_registration import LOCATION, MARKER
-from pennon.catalog.upstream.leaf_place import FIRST_DETACHED, at_read_version, read_place
+from pennon.catalog.upstream.leaf_place import at_read_version, read_place
 from pennon.catalog.upstream.namespace_requests import (
     changed_names,
     refused_inside,
@@ -40,7 +40,7 @@ from pennon.errors import (
     NamespaceHasNoManifest,
     NotPartitionedNamespace,
 )
-from pennon.leaf.dataset import open_leaf
+from pennon.leaf.dataset import FIRST_DETACHED, open_leaf
 from pennon.manifest import Snapshot
 from pennon.manifest.draft import draft_properties, is_draft
 from pennon.manifest.format.names import SEPARATOR

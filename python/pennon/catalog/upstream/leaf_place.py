@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from lance_namespace import errors as upstream_errors
 
 from pennon.catalog.upstream.namespace_requests import upstreams_errors, value_of
-from pennon.leaf.dataset import leaf_uri, resolve_reference
+from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri, resolve_reference
 from pennon.manifest import Snapshot
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.namespace_rows import row_of_leaf
 
-__all__ = ["FIRST_DETACHED", "at_read_version", "read_place"]
+__all__ = ["at_read_version", "read_place"]
 
 # Upstream's requests hold versions as signed 64 bit numbers; detached ones have the high bit set.
-FIRST_DETACHED: Final = 1 << 63
 
 
 def read_place(snapshot: Snapshot, path: Sequence[str]) -> tuple[int | None, str | None]:

@@ -17,6 +17,7 @@ from sqlglot import exp
 from pennon.leaf.schema.promotion import stream_type
 from pennon.leaf.schema.reconciliation import FieldMatch, match_fields
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.values.arrow_kinds import UNIT_NAMES
 from pennon.predicate.values.literals import to_expression
 from pennon.spec.initial_default import initial_default
 from pennon.spec.schema import children_of
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["arrow_cast", "lacking", "leaf_filter"]
 
-_UNIT_NAMES = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
 _TYPE_NAMES = {
     pa.bool_(): "Boolean",
     pa.float32(): "Float32",
@@ -164,7 +164,7 @@ def _type_name(data_type: pa.DataType) -> str | None:
         return f"Decimal{data_type.bit_width}({data_type.precision}, {data_type.scale})"
     if pa.types.is_timestamp(data_type):
         zone = f'Some("{data_type.tz}")' if data_type.tz else "None"
-        return f"Timestamp({_UNIT_NAMES[data_type.unit]}, {zone})"
+        return f"Timestamp({UNIT_NAMES[data_type.unit]}, {zone})"
     if pa.types.is_time(data_type):
-        return f"Time{data_type.bit_width}({_UNIT_NAMES[data_type.unit]})"
+        return f"Time{data_type.bit_width}({UNIT_NAMES[data_type.unit]})"
     return _TYPE_NAMES.get(data_type)

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from pennon.predicate.values.arrow_kinds import MICROS_PER_UNIT
 from pennon.spec.json_text import text_of
 
 __all__ = [
@@ -40,7 +41,6 @@ COLUMN_STATISTICS: Final = "column_statistics"
 _MOST_CHARACTERS: Final = 16
 _HIGHEST: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
-_MICROSECONDS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -221,7 +221,7 @@ def is_counted_type(data_type: pa.DataType) -> bool:
     """
     types = pa.types
     if types.is_timestamp(data_type):
-        return data_type.unit in _MICROSECONDS
+        return data_type.unit in MICROS_PER_UNIT
     return bool(
         types.is_integer(data_type)
         or types.is_float32(data_type)
@@ -269,7 +269,7 @@ def bounds_of(lower: pa.Scalar, upper: pa.Scalar) -> tuple[str | None, str | Non
 def _text(value: pa.Scalar) -> str:
     data_type = value.type
     if pa.types.is_timestamp(data_type):
-        moment = _EPOCH + timedelta(microseconds=value.value * _MICROSECONDS[data_type.unit])
+        moment = _EPOCH + timedelta(microseconds=value.value * MICROS_PER_UNIT[data_type.unit])
         text = moment.replace(tzinfo=None).isoformat()
         return text.rstrip("0") if "." in text else text
     plain = value.as_py()

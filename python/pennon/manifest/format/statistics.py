@@ -97,12 +97,12 @@ def _columns(metadata: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
     if parsed is not None:
         return {name: parsed[name] for name in _READ.names}
     columns = {}
-    for name, kind in zip(_READ.names, _READ.types, strict=True):
+    for name, data_type in zip(_READ.names, _READ.types, strict=True):
         # A quoted key, a colon and a number cannot stand inside a JSON string unescaped.
         digits = 20 if name == COUNTED_VERSION else 18
         pattern = rf'"{name}"\s*:\s*"?(?P<number>\d{{1,{digits}}})\b'
         matched = pc.extract_regex(metadata, pattern)
-        columns[name] = pc.cast(pc.struct_field(matched, "number"), kind)
+        columns[name] = pc.cast(pc.struct_field(matched, "number"), data_type)
     return columns
 
 
@@ -110,9 +110,14 @@ def _columns_of_few(texts: Sequence[str | None]) -> dict[str, pa.ChunkedArray]:
     stated = [_object(text) for text in texts]
     return {
         name: pa.chunked_array(
-            [pa.array([_number(texts_of_leaf.get(name), kind) for texts_of_leaf in stated], kind)]
+            [
+                pa.array(
+                    [_number(texts_of_leaf.get(name), data_type) for texts_of_leaf in stated],
+                    data_type,
+                )
+            ]
         )
-        for name, kind in zip(_READ.names, _READ.types, strict=True)
+        for name, data_type in zip(_READ.names, _READ.types, strict=True)
     }
 
 

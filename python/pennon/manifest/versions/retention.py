@@ -12,9 +12,16 @@ from pennon.settings import KEPT_AGE, KEPT_VERSIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Retention", "check_retention", "kept_age", "kept_versions", "retention_of"]
+__all__ = [
+    "DEFAULT_AGE",
+    "Retention",
+    "check_retention",
+    "kept_age",
+    "kept_versions",
+    "retention_of",
+]
 
-_DEFAULT_AGE: Final = timedelta(days=5)
+DEFAULT_AGE: Final = timedelta(days=5)
 _LONGEST_DAYS: Final = 36_500
 
 
@@ -28,7 +35,7 @@ class Retention:
         is_automatic: Whether they do by themselves, behind commits; else they wait to be expired.
     """
 
-    age: timedelta = _DEFAULT_AGE
+    age: timedelta = DEFAULT_AGE
     versions: int = 1
     is_automatic: bool = False
 
@@ -60,7 +67,7 @@ def kept_age(properties: Mapping[str, str]) -> timedelta:
         InvalidRetention: The property is no number that it can be.
     """
     age = _number(properties, KEPT_AGE.name, 0)
-    return _DEFAULT_AGE if age is None else timedelta(milliseconds=age)
+    return DEFAULT_AGE if age is None else timedelta(milliseconds=age)
 
 
 def kept_versions(properties: Mapping[str, str]) -> int:

@@ -276,7 +276,7 @@ class ColumnTerms:
 
     def _may_convert(self, *kinds: pa.DataType) -> bool:
         return self.is_utc or not any(
-            pa.types.is_timestamp(kind) and kind.tz is not None for kind in kinds
+            pa.types.is_timestamp(data_type) and data_type.tz is not None for data_type in kinds
         )
 
 

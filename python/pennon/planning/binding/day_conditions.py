@@ -34,6 +34,7 @@ from pennon.planning.binding.time_ranges import between_days
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions import Declined, typed_expression
+from pennon.predicate.values.arrow_kinds import is_moment
 from pennon.predicate.values.intervals import DAY_MICROS, whole_interval
 from pennon.predicate.values.literals import arrow_type, literal_value
 from pennon.transforms.calendar import Day, Month
@@ -261,7 +262,7 @@ class _Days:
         if path is None:
             return None
         column = resolve_column(path, self.schema)
-        if not _is_time(column.type):
+        if not is_moment(column.type):
             return None
         self.is_zoned |= pa.types.is_timestamp(column.type) and column.type.tz is not None
         self.columns.add(column)
@@ -279,10 +280,6 @@ class _Days:
         self.moved_by.add(unit)
         moved = exp.Interval(this=exp.Literal.string(str(count)), unit=exp.var(unit))
         return exp.paren(type(node)(this=day, expression=moved))
-
-
-def _is_time(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_date(data_type) or pa.types.is_timestamp(data_type))
 
 
 def _takes_day(node: exp.Expr) -> bool:

@@ -29,7 +29,7 @@ from pennon.planning.binding.bound_predicate import (
 )
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.values.arrow_kinds import is_binary, is_number, is_text
-from pennon.predicate.values.conversion import convert
+from pennon.predicate.values.conversion import DOUBLE_INTEGERS, FLOAT_INTEGERS, convert
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 _LONG = 20
 _LESS = (Operator.LESS, Operator.LESS_OR_EQUAL)
 _GREATER = (Operator.GREATER, Operator.GREATER_OR_EQUAL)
-_DOUBLE_INTEGERS = 2**53
-_FLOAT_INTEGERS = 2**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +190,7 @@ def _place_number(literal: pa.Scalar, data_type: pa.DataType) -> _Place | None:
             if value < 0:
                 return _Place(below=None, is_on=False)
             return _Place(_highest(data_type), is_on=False, is_above_all=True)
-        limit = _DOUBLE_INTEGERS if pa.types.is_float64(literal.type) else _FLOAT_INTEGERS
+        limit = DOUBLE_INTEGERS if pa.types.is_float64(literal.type) else FLOAT_INTEGERS
         if pa.types.is_decimal(data_type) or abs(value) >= limit:
             return None
     number = value if isinstance(value, int) else Fraction(value)

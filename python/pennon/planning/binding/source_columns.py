@@ -11,11 +11,11 @@ from sqlglot import exp
 from pennon.errors import UnknownColumn
 from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.planning.binding.bound_predicate import SourceColumn
+from pennon.spec.schema import FIELD_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_FIELD_ID = b"lance:field_id"
 # So many columns are listed of a table that has not the one asked for.
 _LISTED = 20
 
@@ -55,7 +55,7 @@ def resolve_column(path: Sequence[str], schema: pa.Schema) -> SourceColumn:
             else []
         )
     last = path_fields[-1]
-    field_id = (last.metadata or {}).get(_FIELD_ID)
+    field_id = (last.metadata or {}).get(FIELD_ID)
     return SourceColumn(
         tuple(field.name for field in path_fields),
         None if field_id is None else int(field_id),
@@ -78,10 +78,14 @@ def is_of_elements(path: Sequence[str], schema: pa.Schema) -> bool:
         matching = _named(fields, name)
         if len(matching) != 1:
             return False
-        kind = matching[0].type
-        while _is_list(kind) and at + 1 < len(path):
-            kind, is_within = kind.value_type, True
-        fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+        data_type = matching[0].type
+        while _is_list(data_type) and at + 1 < len(path):
+            data_type, is_within = data_type.value_type, True
+        fields = (
+            [data_type.field(i) for i in range(data_type.num_fields)]
+            if pa.types.is_struct(data_type)
+            else []
+        )
     return is_within
 
 

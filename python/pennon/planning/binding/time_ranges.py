@@ -27,12 +27,12 @@ from pennon.planning.binding.bound_predicate import (
     is_not_null,
 )
 from pennon.predicate.comparison import Comparison, Operator
+from pennon.predicate.values.arrow_kinds import UNITS_PER_SECOND
 from pennon.predicate.values.intervals import DAY_MICROS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MICROS = {
     "MICROSECOND": 1,
     "MILLISECOND": 1_000,
@@ -253,7 +253,7 @@ def _limits(data_type: pa.DataType) -> tuple[int, int]:
 
 
 def _in_unit(micros: int, data_type: pa.DataType) -> int:
-    return -(-micros * _UNITS_PER_SECOND[data_type.unit] // 1_000_000)
+    return -(-micros * UNITS_PER_SECOND[data_type.unit] // 1_000_000)
 
 
 def _micros_of_day(day: int) -> int:

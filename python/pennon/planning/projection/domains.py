@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 1_000
 _NAN: Final = {
-    kind: pa.scalar(math.nan, pa.float64()).cast(kind)
-    for kind in (pa.float16(), pa.float32(), pa.float64())
+    data_type: pa.scalar(math.nan, pa.float64()).cast(data_type)
+    for data_type in (pa.float16(), pa.float32(), pa.float64())
 }
 
 Domain = frozenset[pa.Scalar]

@@ -30,12 +30,13 @@ from pennon.planning.binding.bound_predicate import (
 from pennon.planning.binding.computed_condition import column_paths, replaced_columns
 from pennon.planning.binding.transform_calls import with_field_values
 from pennon.planning.projection.domains import domain_of
-from pennon.planning.projection.level_ranges import LEVELS, LevelRanges, level_ranges
+from pennon.planning.projection.level_ranges import LevelRanges, level_ranges
 from pennon.predicate.comparison import Operator
 from pennon.predicate.condition import condition, is_not_null
 from pennon.predicate.connectives import and_all, or_all
 from pennon.predicate.expressions import Declined, Semantics, Typed
 from pennon.predicate.expressions.time_functions import part
+from pennon.spec.field_names import LEVELS
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity

@@ -288,9 +288,9 @@ def _of_group(leaves: pa.Table) -> int:
 
 def _width(lower: pa.Scalar, upper: pa.Scalar) -> int | None:
     """Count the values from one to the other, of types that have a next value."""
-    kind = lower.type
-    if pa.types.is_date32(kind):
-        lower, upper, kind = lower.cast(pa.int32()), upper.cast(pa.int32()), pa.int32()
-    if not pa.types.is_integer(kind) or not upper.is_valid:
+    data_type = lower.type
+    if pa.types.is_date32(data_type):
+        lower, upper, data_type = lower.cast(pa.int32()), upper.cast(pa.int32()), pa.int32()
+    if not pa.types.is_integer(data_type) or not upper.is_valid:
         return None
     return int(upper.as_py()) - int(lower.as_py()) + 1

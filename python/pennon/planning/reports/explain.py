@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.planning.binding.bound_predicate import (
     AllOf,
     AnyOf,
@@ -36,7 +37,6 @@ _LONGEST = 120
 _ALL_TABLES = "`object_type` = 'table'"
 _AND = " AND "
 _OF_VERSION = re.compile(r"object_id LIKE '(v\d+)\$%'")
-_PARTITION_FIELD = "partition_field_"
 _NOT_NULL = re.compile(r"\bNOT ((?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*) IS NULL")
 _TIME = re.compile(r"arrow_cast\('(?P<value>[^']*)', '(?P<kind>Date|Timestamp)[^']*'\)")
 
@@ -115,7 +115,7 @@ def readable_condition(sql: str, written: Mapping[str, str] = _NOTHING) -> str:
         >>> readable_condition("`object_id` LIKE 'v1$%' AND `partition_field_k` = 3")
         'v1 AND k = 3'
     """
-    plain = sql.replace("`", "").replace(_PARTITION_FIELD, "")
+    plain = sql.replace("`", "").replace(PARTITION_PREFIX, "")
     bare = {text.replace("`", ""): readable.replace("`", "") for text, readable in written.items()}
     return readable_filter(_OF_VERSION.sub(r"\1", plain), bare)
 

@@ -17,11 +17,11 @@ from sqlglot import exp
 
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import NTZ, Typed, binary, call, cast, choice, integer
+from pennon.predicate.values.intervals import DAY_MICROS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-DAY_MICROS: Final = 86_400_000_000
 _CYCLE_DAYS: Final = 146_097
 _CYCLE_YEARS: Final = 400
 _KNOWN_DAYS: Final = 90_000_000  # to either side of 1970; the calendar ends after 95 millions

@@ -21,10 +21,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions import calendar_cycles, time_texts
-from pennon.predicate.expressions.calendar_cycles import DAY_MICROS as _DAY_MICROS
 from pennon.predicate.expressions.casts import converted
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import NTZ, ZONED, Typed, binary, call, cast, integer
+from pennon.predicate.values.intervals import DAY_MICROS
 from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ _MICROS: Final[Mapping[str, int]] = {
     "SECOND": 1_000_000,
     "MINUTE": 60_000_000,
     "HOUR": 3_600_000_000,
-    "DAY": _DAY_MICROS,
-    "DD": _DAY_MICROS,
+    "DAY": DAY_MICROS,
+    "DD": DAY_MICROS,
 }
 _DAY_NAMES: Final = (
     ("MO", "MON", "MONDAY"),

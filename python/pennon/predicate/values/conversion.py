@@ -28,8 +28,8 @@ _READABLE_NANOS = 1900 * 365 * _NANOS_PER_DAY  # years before and after 1970 tha
 _COUNT = "@"  # before the stored number of a moment that has no readable text
 _MICROSECOND = dt.timedelta(microseconds=1)
 _DOUBLE_DIGITS = 15
-_DOUBLE_INTEGERS = 2**53
-_FLOAT_INTEGERS = 2**24
+DOUBLE_INTEGERS = 2**53
+FLOAT_INTEGERS = 2**24
 
 
 def convert(scalar: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
@@ -88,7 +88,7 @@ def _is_within_precision(scalar: pa.Scalar, data_type: pa.DataType) -> bool:
     if pa.types.is_decimal(data_type):
         return bool(data_type.precision <= _DOUBLE_DIGITS)
     is_double = pa.types.is_float64(scalar.type)
-    return bool(abs(scalar.as_py()) < (_DOUBLE_INTEGERS if is_double else _FLOAT_INTEGERS))
+    return bool(abs(scalar.as_py()) < (DOUBLE_INTEGERS if is_double else FLOAT_INTEGERS))
 
 
 def _exact_decimal(number: Fraction, data_type: pa.DataType) -> pa.Scalar | None:

@@ -15,12 +15,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import InternalError
-from pennon.predicate.values.arrow_kinds import is_binary, is_text, of_stored_integer
+from pennon.predicate.values.arrow_kinds import UNIT_NAMES, is_binary, is_text, of_stored_integer
 from pennon.predicate.values.conversion import EPOCH, NANOS_PER_UNIT, convert, from_text, to_text
 
 __all__ = ["arrow_type", "from_text", "literal_value", "to_expression", "to_text"]
 
-_UNIT_NAMES = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
 _INT64_MIN = -(2**63)
 
 _ARROW_TYPES = {
@@ -116,7 +115,7 @@ def _time_expression(scalar: pa.Scalar) -> exp.Expression:
         return _arrow_cast(_integer(days), "Date32") if text is None else _cast_text(text, "DATE")
     if pa.types.is_time(data_type):
         bits = 32 if pa.types.is_time32(data_type) else 64
-        name = f"Time{bits}({_UNIT_NAMES[data_type.unit]})"
+        name = f"Time{bits}({UNIT_NAMES[data_type.unit]})"
         return _arrow_cast(_integer(scalar.value), name)
     if not pa.types.is_timestamp(data_type):
         raise InternalError(what=f"a literal of type {data_type} has no SQL form")
@@ -125,7 +124,7 @@ def _time_expression(scalar: pa.Scalar) -> exp.Expression:
     if text is None:
         zone = 'Some("UTC")' if data_type.tz else "None"
         return _arrow_cast(
-            _integer(scalar.value), f"Timestamp({_UNIT_NAMES[data_type.unit]}, {zone})"
+            _integer(scalar.value), f"Timestamp({UNIT_NAMES[data_type.unit]}, {zone})"
         )
     if data_type.tz:
         return _cast_text(f"{text}+00:00", "TIMESTAMPTZ")
@@ -215,7 +214,7 @@ def _arrow_cast_value(node: exp.Anonymous) -> pa.Scalar | None:
     value, name = node.expressions
     inner = literal_value(value)
     kinds: dict[str, pa.DataType] = {"Date32": pa.date32()}
-    for unit, title in _UNIT_NAMES.items():
+    for unit, title in UNIT_NAMES.items():
         bits = 32 if unit in ("s", "ms") else 64
         kinds[f"Time{bits}({title})"] = pa.time32(unit) if bits == 32 else pa.time64(unit)  # noqa: PLR2004
         kinds[f"Timestamp({title}, None)"] = pa.timestamp(unit)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import UnknownIsolation
-from pennon.settings import ISOLATION
+from pennon.settings import ISOLATION, ROW_COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,6 @@ __all__ = ["SERIALIZABLE", "SNAPSHOT", "check_isolation", "isolation"]
 
 SERIALIZABLE: Final = "serializable"
 SNAPSHOT: Final = "snapshot"
-_COMMANDS: Final = ("delete", "update", "merge")
 
 
 def isolation(properties: Mapping[str, str], command: str | None = None) -> str:
@@ -56,5 +55,5 @@ def check_isolation(properties: Mapping[str, str]) -> None:
     Raises:
         UnknownIsolation: A property has another value.
     """
-    for command in (None, *_COMMANDS):
+    for command in (None, *ROW_COMMANDS):
         isolation(properties, command)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import RowChangeModeRefused
+from pennon.settings import ROW_COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +19,6 @@ __all__ = ["check_row_change_modes", "is_copy_on_write"]
 
 _MERGE_ON_READ: Final = "merge-on-read"
 _COPY_ON_WRITE: Final = "copy-on-write"
-_COMMANDS: Final = ("delete", "update", "merge")
 
 
 def is_copy_on_write(properties: Mapping[str, str], command: str | None) -> bool:
@@ -39,7 +39,7 @@ def is_copy_on_write(properties: Mapping[str, str], command: str | None) -> bool
     """
     name = f"write.{command}.mode"
     value = properties.get(name, _MERGE_ON_READ)
-    if command not in _COMMANDS or value.lower() == _MERGE_ON_READ:
+    if command not in ROW_COMMANDS or value.lower() == _MERGE_ON_READ:
         return False
     if value.lower() == _COPY_ON_WRITE:
         return True
@@ -58,5 +58,5 @@ def check_row_change_modes(properties: Mapping[str, str]) -> None:
     Example:
         >>> check_row_change_modes({"write.delete.mode": "Merge-On-Read"})
     """
-    for command in _COMMANDS:
+    for command in ROW_COMMANDS:
         is_copy_on_write(properties, command)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from pennon.predicate.values.arrow_kinds import MICROS_PER_UNIT
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-_PER_MICRO = {"s": 1_000_000, "ms": 1_000, "us": 1}
 MICROS_PER_HOUR = 3_600_000_000
 MICROS_PER_DAY = 24 * MICROS_PER_HOUR
 
@@ -60,7 +61,7 @@ def micros_utc(array: pa.Array) -> NDArray[np.int64]:
     counts = integers(array)
     if array.type.unit == "ns":
         return counts // 1000
-    return counts * _PER_MICRO[array.type.unit]
+    return counts * MICROS_PER_UNIT[array.type.unit]
 
 
 def with_nulls_of(

@@ -186,7 +186,9 @@ class GroupMessage:
         """Make the node."""
         keys = calls = None
         if self.functions is not None and self.grouping is not None:
-            keys = _outputs([(number, text, kind) for text, kind, number in self.grouping])
+            keys = _outputs(
+                [(number, text, data_type) for text, data_type, number in self.grouping]
+            )
             calls = tuple(map(_call, self.functions))
         outputs = None if self.outputs is None else _outputs(self.outputs)
         group_by, columns = frozenset(self.keys), _pairs(self.columns)
@@ -255,7 +257,7 @@ class ExpandMessage:
         """Make the node."""
         stated: list[Any] = list(self.expressions)
         outputs = tuple(
-            Expanded(number, tuple(texts), _type(kind)) for number, texts, kind in stated
+            Expanded(number, tuple(texts), _type(data_type)) for number, texts, data_type in stated
         )
         return Expand(self.child, _pairs(self.columns), outputs)
 
@@ -332,7 +334,7 @@ OPERATORS: Final[Mapping[str, type[Any]]] = MappingProxyType(
 
 
 def _outputs(outputs: Sequence[Any]) -> tuple[Output, ...]:
-    return tuple(Output(number, text, _type(kind)) for number, text, kind in outputs)
+    return tuple(Output(number, text, _type(data_type)) for number, text, data_type in outputs)
 
 
 def _order(order: Sequence[Any]) -> tuple[SortKey, ...]:
@@ -340,19 +342,19 @@ def _order(order: Sequence[Any]) -> tuple[SortKey, ...]:
 
 
 def _call(function: Any) -> AggregateCall:
-    number, name, argument, argument_type, kind = function
-    return AggregateCall(number, name, argument, _type(kind), _type(argument_type))
+    number, name, argument, argument_type, data_type = function
+    return AggregateCall(number, name, argument, _type(data_type), _type(argument_type))
 
 
 def _window_call(function: Any) -> WindowCall:
-    number, name, arguments, frame, kind = function
+    number, name, arguments, frame, data_type = function
     frame = WindowFrame(*frame) if frame else None
-    return WindowCall(number, name, tuple(arguments), frame, _type(kind))
+    return WindowCall(number, name, tuple(arguments), frame, _type(data_type))
 
 
-def _type(kind: object) -> pa.DataType | None:
+def _type(data_type: object) -> pa.DataType | None:
     try:
-        return stream_type(arrow_type(kind, "a column"))
+        return stream_type(arrow_type(data_type, "a column"))
     except PennonError:
         return None
 
