@@ -11,7 +11,12 @@ from tests.transaction.lake import append, make
 
 import pennon
 from pennon.planning import plan_scan
-from pennon.planning.reports.column_summaries import ColumnSummary, column_summaries, scan_summary
+from pennon.planning.reports.column_summaries import (
+    ColumnSummary,
+    column_summaries,
+    most_values,
+    scan_summary,
+)
 
 COLUMNS = {
     "id": pa.int64(),
@@ -63,6 +68,16 @@ def test_bounds_and_nulls_are_those_of_all_leaves(table: pennon.PartitionedNames
     assert known["region"].distinct_count == 5, "one value per leaf needs nobody to count"
     assert known["product"].distinct_count is None
     assert summaries(table, "region = 'r1'")["region"].distinct_count == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("product", 51), ("day", 91), ("id", 3_001), ("region", None), ("empty", None), ("no", None)],
+)
+def test_there_are_no_more_values_than_numbers_between_the_bounds(
+    table: pennon.PartitionedNamespace, name: str, most: int | None
+) -> None:
+    assert most_values(plan_scan(table.snapshot), name) == most
 
 
 def test_values_that_leaves_share_are_not_counted_once_per_leaf(

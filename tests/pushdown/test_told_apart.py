@@ -19,8 +19,7 @@ from pennon.plan import (
     Project,
     Scan,
 )
-from pennon.pushdown.division import MOST_PAIRS
-from pennon.pushdown.sizes import sizes_of
+from pennon.pushdown.sizes import MOST_PAIRS, sizes_of
 
 ROWS = pa.table({"c1": ["a", "b", "a"], "c2": pa.array([1, 2, 4], pa.int32())})
 

@@ -10,6 +10,7 @@ from pennon.plan.nodes import (
     Join,
     JoinType,
     Limit,
+    OneRow,
     Opaque,
     Output,
     Pass,
@@ -20,10 +21,9 @@ from pennon.plan.nodes import (
     SortKey,
     Union,
     Window,
-    WindowCall,
-    WindowFrame,
 )
 from pennon.plan.tree import Plan, children_of, is_one_row, is_repeatable
+from pennon.plan.window_calls import WindowCall, WindowFrame
 
 __all__ = [
     "AggregateCall",
@@ -35,6 +35,7 @@ __all__ = [
     "Join",
     "JoinType",
     "Limit",
+    "OneRow",
     "Opaque",
     "Output",
     "Pass",

@@ -7,7 +7,7 @@ one that is None could not be written, and what needs it stays in Spark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pennon.plan.window_calls import WindowCall
     from pennon.spec.functions.partition_layout import Layout, LayoutFunction
 
 
@@ -78,6 +79,10 @@ class Output:
     type: pa.DataType | None
 
 
+def _nothing_known(_: str) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Scan:
     """A scan of a namespace.
@@ -92,6 +97,8 @@ class Scan:
         num_bytes: Bytes of the chosen partitions, as far as they are known.
         num_rows: Rows of them; None where they are not known.
         is_filtered: Whether a condition on its rows is more than that a column is not NULL.
+        most_values: The most values, NULL among them, that a column can have, by its name; None
+            where nothing is known. It may read statistics.
     """
 
     columns: tuple[Column, ...] = ()
@@ -103,6 +110,12 @@ class Scan:
     num_bytes: int = 0
     num_rows: int | None = None
     is_filtered: bool = False
+    most_values: Callable[[str], int | None] = field(default=_nothing_known, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OneRow:
+    """One row without columns, of a SELECT without FROM: a projection gives it its columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,53 +254,6 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowFrame:
-    """Which rows around one a function sees.
-
-    Args:
-        unit: ``ROWS``, or ``RANGE``: peers by the order come in together.
-        lower: Where it begins, as Spark writes it: ``UNBOUNDED PRECEDING``, ``CURRENT ROW``, or a
-            number of rows, a negative one before the row.
-        upper: Where it ends.
-    """
-
-    unit: str
-    lower: str
-    upper: str
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is the whole partition."""
-        return (self.lower, self.upper) == ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")
-
-
-@dataclass(frozen=True, slots=True)
-class WindowCall:
-    """A function over the rows of a window.
-
-    Args:
-        output: Attribute of the result.
-        name: The function; None where it is not known.
-        arguments: Their texts.
-        frame: The rows that it sees; None where it has a frame of its own.
-        type: Type of the result; None if unknown.
-    """
-
-    output: int
-    name: str | None
-    arguments: tuple[str | None, ...]
-    frame: WindowFrame | None
-    type: pa.DataType | None
-
-    @property
-    def depends_on_ties(self) -> bool:
-        """Whether rows that the order holds equal may get each other's results."""
-        if self.name in ("rank", "dense_rank", "percent_rank", "cume_dist"):
-            return False
-        return self.frame is None or not (self.frame.is_whole or self.frame.unit == "RANGE")
-
-
-@dataclass(frozen=True, slots=True)
 class Window:
     """A window, or a window group limit: that leaves out rows which a filter above leaves out, too.
 
@@ -392,4 +358,17 @@ class Opaque:
     name: str = ""
 
 
-PlanNode = Scan | Filter | Project | Join | Group | Window | Union | Expand | Limit | Pass | Opaque
+PlanNode = (
+    Scan
+    | OneRow
+    | Filter
+    | Project
+    | Join
+    | Group
+    | Window
+    | Union
+    | Expand
+    | Limit
+    | Pass
+    | Opaque
+)

@@ -14,6 +14,7 @@ from pennon.plan.nodes import (
     Join,
     JoinType,
     Limit,
+    OneRow,
     Opaque,
     Pass,
     PlanNode,
@@ -72,6 +73,10 @@ class Plan(Sequence[PlanNode]):
         """List the positions at or below a node that have nothing below them."""
         return tuple(at for at in self.subtree(position) if not children_of(self.nodes[at]))
 
+    def is_of_tables(self, position: int) -> bool:
+        """Whether nothing but scans is read at or below a node."""
+        return all(isinstance(self.nodes[at], Scan | OneRow) for at in self.leaves(position))
+
     def scans(self, position: int) -> tuple[int, ...]:
         """List the positions of the scans at or below a node."""
         return tuple(at for at in self.subtree(position) if isinstance(self.nodes[at], Scan))
@@ -128,11 +133,14 @@ class Plan(Sequence[PlanNode]):
 
 
 def is_one_row(nodes: Sequence[PlanNode], position: int) -> bool:
-    """Whether an operator has exactly one row: it is an aggregate of everything."""
-    node = nodes[position]
-    while isinstance(node, Project):
-        node = nodes[node.child]
-    return isinstance(node, Group) and node.keys == () and not node.group_by
+    """Whether an operator has exactly one row: an aggregate of everything, or no table below."""
+    match nodes[position]:
+        case Project(child=child) | Join(join_type=JoinType.SCALAR, left=child):
+            return is_one_row(nodes, child)
+        case Group(keys=(), group_by=keys):
+            return not keys
+        case node:
+            return isinstance(node, OneRow)
 
 
 def is_repeatable(nodes: Sequence[PlanNode], position: int) -> bool:
@@ -164,7 +172,7 @@ def _made(node: PlanNode) -> Iterable[int]:
 def children_of(node: PlanNode) -> tuple[int, ...]:
     """List the positions right below a node."""
     match node:
-        case Scan():
+        case Scan() | OneRow():
             return ()
         case Filter() | Project() | Group() | Window() | Expand() | Limit() | Pass():
             return (node.child,)

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from pennon.plan import Expand, Filter, Group, Join, Limit, Project, Union, Window
 from pennon.predicate.semantics import Declined
-from pennon.pushdown.division import MOST_PAIRS
 from pennon.pushdown.query import FragmentQuery, fragment_query
 from pennon.pushdown.restriction import restriction_of
 from pennon.pushdown.runtime_pruning import pruning_sides
+from pennon.pushdown.sizes import MOST_PAIRS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,6 +136,8 @@ class _Finder:
                 yield candidate
             return
         divided = set(self.division.view.scans(root))
+        if not divided:
+            return
         for group in self.division.keys.groups:
             if divided == set(group.scans):
                 candidate = self.divided(root, group)

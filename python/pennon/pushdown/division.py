@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.plan import Join, JoinType, Pass, Scan, Side, is_repeatable
+from pennon.plan import Join, JoinType, Pass, Side, is_repeatable
 from pennon.pushdown.query import is_computed
-from pennon.pushdown.sizes import sizes_of
+from pennon.pushdown.sizes import MOST_PAIRS, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,8 +41,6 @@ _ALLOWED: Final[Mapping[Side, frozenset[JoinType]]] = {
         }
     ),
 }
-# So many pairs of rows a worker compares one by one in about a second.
-MOST_PAIRS: Final = 2e8
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +137,7 @@ def with_small_values(plan: Plan, semantics: Semantics, most_bytes: int) -> Plan
 
 
 def _is_one_task(plan: Plan, sizes: tuple[Size, ...], most_bytes: int) -> bool:
-    leaves = [plan[position] for position in plan.leaves(len(plan) - 1)]
-    if most_bytes <= 0 or not all(isinstance(leaf, Scan) for leaf in leaves):
+    if most_bytes <= 0 or not plan.is_of_tables(len(plan) - 1):
         return False
     return sizes[-1].read_bytes <= most_bytes and sizes[-1].pairs <= MOST_PAIRS
 
@@ -178,10 +175,9 @@ class _Chooser:
 
     def is_small(self, position: int) -> bool:
         """Whether a side can be evaluated by every worker, and is."""
-        leaves = (self.plan[leaf] for leaf in self.plan.leaves(position))
         return (
             self.read_bytes(position) <= self.most_bytes
-            and all(isinstance(leaf, Scan) for leaf in leaves)
+            and self.plan.is_of_tables(position)
             and is_repeatable(self.plan, position)
             and is_computed(self.plan, position, self.semantics)
         )

@@ -15,6 +15,7 @@ from pennon.plan import (
     Join,
     JoinType,
     Limit,
+    OneRow,
     Output,
     Project,
     Scan,
@@ -41,6 +42,7 @@ from pennon.pushdown.selects.selected import (
     Selected,
     named,
     only_columns,
+    selected_columns,
     selected_from,
     selected_table,
 )
@@ -192,6 +194,8 @@ class FragmentWriter:
         match self.nodes[position]:
             case Scan() as scan:
                 return self.scan(position, scan)
+            case OneRow():
+                return Selected(selected_columns([]), {})
             case Filter() as node:
                 below = self.select(node.child)
                 self.prunings |= node.prunings

@@ -6,18 +6,35 @@ What a filter keeps is not guessed: a part that is taken for small has to be sma
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.plan import Expand, Group, Join, JoinType, Limit, Scan, Union, Window, children_of
+from pennon.plan import (
+    Expand,
+    Filter,
+    Group,
+    Join,
+    JoinType,
+    Limit,
+    OneRow,
+    Pass,
+    Project,
+    Scan,
+    Union,
+    Window,
+    children_of,
+)
 from pennon.pushdown.selects.join_conditions import is_hashed, null_aware_pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pennon.plan import Plan, PlanNode
+
+MOST_PAIRS: Final = 2e8
+"""So many pairs of rows a worker compares one by one in about a second."""
 
 _BYTES_OF_A_TEXT: Final = 24
 _BYTES_OF_A_NESTED_VALUE: Final = 100
@@ -39,15 +56,65 @@ class Size:
 
 
 def sizes_of(plan: Plan) -> tuple[Size, ...]:
-    """Estimate every operator of a plan."""
+    """Estimate every operator of a plan.
+
+    How many groups an aggregate can have is asked only where joins without an equality would have
+    too many pairs else: the manifest's statistics are read for it.
+    """
+    sizes = _sizes_of(plan, counts_groups=False)
+    if any(size.pairs > MOST_PAIRS for size in sizes):
+        return _sizes_of(plan, counts_groups=True)
+    return sizes
+
+
+def _sizes_of(plan: Plan, *, counts_groups: bool) -> tuple[Size, ...]:
     sizes: list[Size] = []
     for node in plan:
         below = [sizes[child] for child in children_of(node)]
         has_key = isinstance(node, Join) and (
             is_hashed(plan, node) or null_aware_pair(node) is not None
         )
-        sizes.append(_size(node, below, has_key=has_key))
+        size = _size(node, below, has_key=has_key)
+        if counts_groups and isinstance(node, Group):
+            size = replace(size, rows=min(size.rows, _most_groups(plan, node)))
+        sizes.append(size)
     return tuple(sizes)
+
+
+def _most_groups(plan: Plan, group: Group) -> float:
+    """Bound the groups of an aggregate: all combinations of its keys' values."""
+    if group.keys is None:
+        return math.inf
+    columns = {f"`c{attribute}`": attribute for attribute in group.group_by}
+    keys = [columns.get(key.text or "") for key in group.keys]
+    return math.prod(
+        math.inf if key is None else _most_values(plan, group.child, key) for key in keys
+    )
+
+
+def _most_values(plan: Plan, position: int, attribute: int) -> float:
+    """Bound the values of an attribute, NULL among them, by those of the columns it comes from."""
+    source: int | None
+    match plan[position]:
+        case Scan(columns=columns, most_values=most_values):
+            names = [column.name for column in columns if column.id == attribute]
+            counts = [most_values(name) for name in names]
+            return min((count for count in counts if count is not None), default=math.inf)
+        case Filter(child=child) | Pass(child=child) | Limit(child=child) | Window(child=child):
+            source = attribute
+        case Project(child=child, renamed=pairs) | Expand(child=child, columns=pairs):
+            source = dict(pairs).get(attribute)
+        case Group(child=child, columns=pairs):
+            source = dict(pairs).get(attribute)
+        case Join(left=left, right=right):
+            return min(_most_values(plan, side, attribute) for side in (left, right))
+        case Union(children=children, columns=outputs):
+            sources = dict(outputs).get(attribute, ())
+            below = zip(children, sources, strict=False)
+            return sum(_most_values(plan, *pair) for pair in below) if sources else math.inf
+        case _:
+            return math.inf
+    return math.inf if source is None else _most_values(plan, child, source)
 
 
 def holds_rows(plan: Sequence[PlanNode], positions: Iterable[int]) -> bool:
@@ -87,6 +154,8 @@ def _size(node: PlanNode, below: Sequence[Size], *, has_key: bool) -> Size:
         width = row_bytes(column.type for column in node.columns)
         rows = math.inf if node.num_rows is None else float(node.num_rows)
         return Size(rows, rows * width)
+    if isinstance(node, OneRow):
+        return Size(1.0, 0.0)
     read = sum(size.read_bytes for size in below)
     pairs = sum(size.pairs for size in below)
     rows = max((size.rows for size in below), default=math.inf)

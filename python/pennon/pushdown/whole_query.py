@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from pennon.plan import Group, Join, JoinType, Limit, Scan, Window, children_of
 from pennon.pushdown.candidates import Candidate, candidate_in_one_task
-from pennon.pushdown.division import MOST_PAIRS, Division, with_small_values
-from pennon.pushdown.sizes import holds_rows, row_bytes, sizes_of
+from pennon.pushdown.division import Division, with_small_values
+from pennon.pushdown.sizes import MOST_PAIRS, holds_rows, row_bytes, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ def whole_query(
     root = len(plan) - 1
     sizes = sizes_of(plan)
     scans = plan.scans(root)
-    if not scans or not all(isinstance(plan[leaf], Scan) for leaf in plan.leaves(root)):
+    if not scans or not plan.is_of_tables(root):
         return None
     read = [sizes[scan].read_bytes for scan in scans]
     held = sum(read) - (0 if holds_rows(plan, plan.subtree(root)) else max(read))

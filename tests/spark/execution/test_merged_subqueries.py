@@ -85,6 +85,19 @@ def test_a_value_at_several_places_is_the_same(star: StarSessions, case: str) ->
             assert len(re.findall(r"\br\d+: \S+\.f\b", plan)) == 1, plan
 
 
+def test_one_row_of_values_stands_beside_the_rows_of_several_queries(star: StarSessions) -> None:
+    """Aggregates of everything that a query names twice: Spark 4.3 makes them rows of no table."""
+    sql = (
+        "WITH one AS (SELECT max(amt) AS most, count(*) AS n FROM f)"
+        " SELECT ck, sum(amt / most) AS part FROM f, one WHERE f.q < one.n GROUP BY ck"
+        " UNION ALL SELECT pk, sum(amt - most) FROM f, one WHERE amt > most / 2 GROUP BY pk"
+    )
+    differences, plans = star.differences(sql)
+    assert differences == []
+    for plan in plans.values():
+        assert "NestedLoop" not in plan, plan
+
+
 def test_what_spark_executes_reads_the_table_once_too(
     spark: SparkSession, star: StarSessions
 ) -> None:

@@ -179,6 +179,21 @@ def test_a_subquery_of_one_value_is_evaluated_in_the_workers(star: StarSessions)
     assert "Subquery" not in plans["one task"]
 
 
+def test_few_groups_stand_beside_each_other_in_one_task(star: StarSessions) -> None:
+    """No worker compares as many pairs as 20,000 rows make, but those of 7 and 9 groups."""
+    spark, table = star.ways["one task"], f"{star.namespace}.numbers"
+    numbers = spark.range(20_000).selectExpr("id", "id % 7 AS g", "CAST(id % 9 AS INT) AS h")
+    numbers.createOrReplaceTempView("plain")
+    spark.sql(f"CREATE TABLE {table} PARTITIONED BY (h) AS SELECT * FROM plain")
+    sql = (
+        "SELECT g, h, n / total AS part FROM (SELECT g, count(*) AS n FROM {0} GROUP BY g) x"
+        " JOIN (SELECT h, sum(id) AS total FROM {0} GROUP BY h) y ON n > h"
+    )
+    grouped = spark.sql(sql.format(table))
+    assert rows_of(grouped) == rows_of(spark.sql(sql.format("plain")))
+    assert "NestedLoop" not in executed_plan(grouped)
+
+
 _EVERY = "d, id, pk, ck, q, amt, v, s"
 _RUNNING = f"(PARTITION BY id ORDER BY {_EVERY} ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)"
 _PEERS = "(PARTITION BY id ORDER BY amt DESC NULLS FIRST)"

@@ -18,6 +18,7 @@ from pennon.plan import (
     Join,
     JoinType,
     Limit,
+    OneRow,
     Opaque,
     Pass,
     Project,
@@ -101,7 +102,7 @@ def _tree(nodes: Sequence[PlanNode], group: KeyGroup, position: int) -> GroupTre
             | Join(streamed=int(child))
         ):
             return _tree(nodes, group, child)
-        case Scan() | Join() | Group() | Window() | Union() | Limit() | Opaque():
+        case Scan() | OneRow() | Join() | Group() | Window() | Union() | Limit() | Opaque():
             return Outside()
 
 

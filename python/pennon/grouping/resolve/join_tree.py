@@ -32,6 +32,7 @@ from pennon.plan import (
     Group,
     Join,
     Limit,
+    OneRow,
     Opaque,
     Pass,
     Plan,
@@ -125,7 +126,7 @@ def _at_node(
             return carried(plan, position, children, columns)
         case Expand():
             return carried(plan, position, children, [node.columns])
-        case Group(keys=()) | Limit() | Union() | Opaque():
+        case Group(keys=()) | Limit() | Union() | OneRow() | Opaque():
             return ended(plan, children)
         case Group():
             (child,) = children

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pennon.manifest.statistics_texts import ColumnBounds
     from pennon.planning.scan_plan import ScanPlan
 
-__all__ = ["ColumnSummary", "ScanSummary", "column_summaries", "scan_summary"]
+__all__ = ["ColumnSummary", "ScanSummary", "column_summaries", "most_values", "scan_summary"]
 
 # So many groups are estimated one by one in some milliseconds.
 _MOST_GROUPS: Final = 1_000
@@ -176,6 +176,31 @@ def column_summaries(plan: ScanPlan, names: Sequence[str]) -> dict[str, ColumnSu
         for number, bounds in column_bounds(plan.snapshot, leaves, types).items()
         if pc.all(bounds.is_known).as_py() and not bounds.null_count.null_count
     }
+
+
+def most_values(plan: ScanPlan, name: str) -> int | None:
+    """Bound how many values a column has in the partitions that a scan reads, NULL among them.
+
+    Args:
+        plan: A plan of ``plan_scan``.
+        name: A column of the table.
+
+    Returns:
+        The values from the least one to the greatest one, and NULL; None for a column of which not
+        both are known, and for types that have values between any two.
+
+    Raises:
+        StorageFailure: The storage refused.
+
+    Example:
+        >>> most_values(plan, "month")  # doctest: +SKIP
+        13
+
+    Spec: "Manifest Table Schema" (metadata).
+    """
+    summary = column_summaries(plan, [name]).get(name)
+    width = None if summary is None else _width(summary.lower, summary.upper)
+    return None if width is None else width + 1
 
 
 def _of_partitions(plan: ScanPlan, columns: Mapping[int, pa.Field]) -> dict[int, ColumnSummary]:

@@ -25,6 +25,7 @@ from pennon.plan import (
     Join,
     JoinType,
     Limit,
+    OneRow,
     Opaque,
     Output,
     Pass,
@@ -64,6 +65,15 @@ class ScanMessage:
             if isinstance(kind, Mapping)
         }
         return {name: kind for name, kind in types.items() if is_carried(kind)}
+
+
+@dataclass(frozen=True, slots=True)
+class OneRowMessage:
+    """One row without columns."""
+
+    def node(self) -> OneRow:
+        """Make the node."""
+        return OneRow()
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +325,7 @@ class OpaqueMessage:
 OPERATORS: Final[Mapping[str, type[Any]]] = MappingProxyType(
     {
         "scan": ScanMessage,
+        "one_row": OneRowMessage,
         "filter": FilterMessage,
         "project": ProjectMessage,
         "join": JoinMessage,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from pennon.plan import (
     PlanNode,
     Scan,
 )
+from pennon.planning.reports.column_summaries import most_values
 from pennon.worker.messages.plan_messages import OPERATORS, ScanMessage
 from pennon.worker.plans.kept_plans import find_layout
 from pennon.worker.wire.json_fields import decode
@@ -78,6 +80,7 @@ def _scan(message: ScanMessage, plan: ScanPlan, layout: Layout) -> Scan:
         plan.num_bytes or 0,
         plan.num_rows,
         plan.is_filtered,
+        cache(partial(most_values, plan)),
     )
 
 

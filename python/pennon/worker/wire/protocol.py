@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "2ed6b2c99ba8"
+PROTOCOL: Final = "7846f51799f5"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

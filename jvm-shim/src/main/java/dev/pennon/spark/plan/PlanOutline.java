@@ -36,6 +36,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
@@ -78,9 +79,7 @@ final class PlanOutline {
   private final ExecutionSettings execution;
   private int scans;
   private int groupings;
-  private int aggregates;
-  private int joins;
-  private int windows;
+  private int computed;
 
   PlanOutline(JoinSelectionHelper spark, SQLConf conf, boolean isForWorker) {
     this.broadcasts = new BroadcastSide(spark, conf);
@@ -109,7 +108,7 @@ final class PlanOutline {
 
   /** Whether there is an aggregate, a join or a window, and the worker may compute it. */
   boolean hasWorkForWorker() {
-    return execution.isForWorker() && aggregates + joins + windows > 0;
+    return execution.isForWorker() && computed > 0;
   }
 
   /** What is said of the execution over the catalogs of the scans, of a plan that has scans. */
@@ -164,7 +163,7 @@ final class PlanOutline {
     if (plan instanceof Window window) {
       Node node = window("window", plan, window.child(), window.partitionSpec());
       WindowText.describe(window, (ObjectNode) nodes.get(node.position()));
-      windows++;
+      computed++;
       return node;
     }
     if (plan instanceof WindowGroupLimit limit) {
@@ -173,7 +172,9 @@ final class PlanOutline {
     limits.note(plan);
     List<Node> children = items(plan.children()).stream().map(this::outline).toList();
     groupings += isGroupedByPython(plan) ? 1 : 0;
-    return opaque(plan, children);
+    return plan instanceof OneRowRelation
+        ? add(plan, Kind.OPAQUE, node("one_row"), children)
+        : opaque(plan, children);
   }
 
   /** The position of an operator's rows beside the values of the subqueries that it names. */
@@ -227,7 +228,7 @@ final class PlanOutline {
     message.set("keys", ids.all(aggregate.groupingExpressions()));
     message.set("columns", ids.renamed(aggregate.aggregateExpressions()));
     splits.put(nodes.size(), SplitAggregate.of(aggregate, message));
-    aggregates++;
+    computed++;
     groupings += aggregate.groupingExpressions().isEmpty() ? 0 : 1;
     return add(aggregate, Kind.GROUP, message, List.of(child));
   }
@@ -242,7 +243,7 @@ final class PlanOutline {
                 new Side(join.right(), implied, isBroadcast), () -> outline(join.left())),
             prunings.within(
                 new Side(join.left(), implied, isBroadcast), () -> outline(join.right())));
-    joins++;
+    computed++;
     ComparedColumns compared = new ComparedColumns(join, ids);
     Expression condition = join.condition().getOrElse(() -> Literal.TrueLiteral());
     ObjectNode message = node("join");
@@ -250,8 +251,8 @@ final class PlanOutline {
     message.put("type", typeName(join.joinType())).put("text", condition.sql());
     message.set("compared", compared.pairs());
     message.put("null_safe", condition.exists(e -> e instanceof EqualNullSafe));
-    boolean isKnown = !(join.joinType() instanceof LeftSingle$);
-    message.put("condition", isKnown ? ExpressionText.ofValue(condition) : null);
+    message.put(
+        "condition", join.joinType() instanceof LeftSingle$ ? null : ExpressionText.ofValue(condition));
     message.set("implied", implied);
     boolean isLeft = broadcast == BuildLeft$.MODULE$;
     message.put("exists", join.joinType() instanceof ExistenceJoin existence
