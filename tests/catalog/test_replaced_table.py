@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.transaction.lake import SCHEMA
 from tests.transaction.test_races_behind_the_last_look import behind_the_look, rows
@@ -63,6 +64,24 @@ def test_an_append_that_was_first_is_seen(location: str) -> None:
         pytest.fail("the name would move")
     pennon.open(location).append([EU])
     assert rows(location) == [(1, "eu"), (1, "eu"), (2, "us")]
+
+
+@pytest.mark.parametrize("change", ["add_column", "drop_column"])
+def test_columns_that_changed_since_the_table_was_read_are_a_conflict(
+    location: str, change: str
+) -> None:
+    pennon.open(location).add_column("x", pa.int32())
+    read = [(location, pennon.open(location).version)]
+    table = loaded(location)
+    if change == "add_column":
+        pennon.open(location).add_column("y", pa.int32())
+    else:
+        pennon.open(location).drop_column("x")
+    with (
+        pytest.raises(WriteConflict, match="another commit changed its columns meanwhile"),
+        unchanged_since_read(table, read),
+    ):
+        pytest.fail("the name would move")
 
 
 def test_what_goes_wrong_while_the_name_moves_lets_writers_go_on(location: str) -> None:

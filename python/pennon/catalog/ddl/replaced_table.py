@@ -1,8 +1,9 @@
 """A table that another one replaces whose rows were made of it: REPLACE TABLE t AS SELECT … FROM t.
 
 Rows that were committed since the query read the table are not among the new ones, and would be
-lost. So nothing is written to it any more while the name moves, and the name does not move where
-anything was written since. A query that does not read the table takes whatever comes first.
+lost; a column that was dropped since would be there again. So nothing is written to it any more
+while the name moves, and the name does not move where anything was written since. A query that does
+not read the table takes whatever comes first.
 
 A weak table keeps no versions of its partitions to compare: it is not replaced by its own rows.
 """
@@ -48,7 +49,7 @@ def unchanged_since_read(
 
     Raises:
         UnsupportedTableChange: It is made of a table whose transactions are weak.
-        WriteConflict: Another commit changed its rows since.
+        WriteConflict: Another commit changed its rows or columns since.
         TransactionModeChanged: Its transactions are being changed.
     """
     newest = table.snapshot
@@ -71,16 +72,18 @@ def unchanged_since_read(
         )
     with without_writers(newest, REPLACED, named_at) as fence:
         for version in versions:
-            _check_same_rows(table, version, fence.snapshot)
+            _check_same(table, version, fence.snapshot)
         fence.check()
         yield
 
 
-def _check_same_rows(table: Table, version: int, held: Snapshot) -> None:
+def _check_same(table: Table, version: int, held: Snapshot) -> None:
     try:
         read = Snapshot.open(held.location, version, storage_options=_options(held))
     except (SnapshotNotFound, StorageFailure) as error:
         raise _changed(table, f"version {version}, which it read, has expired") from error
+    if not read.schema.arrow.equals(held.schema.arrow, check_metadata=True):
+        raise _changed(table, "another commit changed its columns meanwhile")
     conflict = ReadSet(read, _EVERY_ROW).changed_in(
         held, lambda: rewritten_leaves(held.location, _options(held))
     )
