@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pennon.predicate.semantics import Semantics
 
 FEWEST_KEPT_DIGITS: Final = 6
+# Spark turns a decimal's sign in Scala's usual precision, and rounds what has more digits.
+_DIGITS_OF_SCALA: Final = 34
 
 
 def arithmetic(
@@ -123,9 +125,9 @@ def negated(value: Typed, semantics: Semantics) -> Typed:
     """Take the opposite; that of the smallest integer is an error under ANSI.
 
     Raises:
-        Declined: No number, or an integer that would wrap.
+        Declined: No number, an integer that would wrap, or a decimal that Spark may round.
     """
-    if value.is_float or value.is_decimal:
+    if value.is_float or _keeps_digits(value):
         return Typed(exp.Neg(this=exp.paren(value.tree)), value.type)
     return arithmetic(exp.Sub, Typed(integer(0, value.type), value.type), value, semantics)
 
@@ -134,15 +136,26 @@ def magnitude(value: Typed, semantics: Semantics) -> Typed:
     """Take the absolute value; that of the smallest integer is an error under ANSI.
 
     Raises:
-        Declined: No number, or an integer that would wrap.
+        Declined: No number, an integer that would wrap, or a decimal that Spark may round.
     """
-    if value.is_float or value.is_decimal:
+    if value.is_float or _keeps_digits(value):
         return Typed(exp.Abs(this=value.tree), value.type)
     opposite = negated(value, semantics)
     zero = integer(0, value.type)
     is_negative = binary(exp.LT, value.tree.copy(), zero)
     tree = choice((is_negative, opposite.tree), default=value.tree.copy())
     return Typed(tree, value.type, can_fail=True)
+
+
+def _keeps_digits(value: Typed) -> bool:
+    """Whether a value is a decimal that Spark does not round when it turns the sign.
+
+    Raises:
+        Declined: It is one that Spark may round.
+    """
+    if value.is_decimal and value.type.precision > _DIGITS_OF_SCALA:
+        raise Declined(why=f"the sign of {value.type}")
+    return value.is_decimal
 
 
 def unscaled(value: Typed) -> Typed:
