@@ -27,6 +27,9 @@ _TEXTS: Final = (
     "coalesce({c}, 'none') = 'none'",
     "char_length(repeat({c}, 2)) > 5",
     "CAST(right({c}, 1) AS INT) % 2 = 1",
+    "try_cast(substr({c}, 2) AS INT) > 1",
+    "try_cast(concat('2020-01-0', right({c}, 1)) AS DATE) > DATE'2020-01-01'",
+    "CASE WHEN {c} RLIKE '^s[1-9]$' THEN CAST(substr({c}, 2) AS INT) END = 1",
 )
 _NUMBERS: Final = (
     "floor({c}) <= 100",
@@ -55,6 +58,8 @@ _DAYS: Final = (
     "{c} + INTERVAL 1 MONTH > DATE'2020-03-31'",
     "{c} IN (DATE'2020-01-31', DATE'2020-02-29')",
     "NOT ({c} > DATE'2020-02-10' AND {c} < DATE'2020-02-20')",
+    "CAST(CAST({c} AS STRING) AS DATE) > DATE'2020-02-03'",
+    "to_date(date_format({c}, 'yyyyMMdd'), 'yyyyMMdd') < DATE'2020-02-03'",
 )
 CONDITIONS: Final[Mapping[str, Sequence[str]]] = {
     "q": (
@@ -103,6 +108,8 @@ CONDITIONS: Final[Mapping[str, Sequence[str]]] = {
         "greatest({c}, 1D) = 1",
         "least({c}, 0D) < 0",
         "nanvl({c}, 7D) = 7",
+        "CASE WHEN abs({c}) < 1000 THEN floor({c}) END > 1",
+        "CASE WHEN abs({c}) < 1000 THEN CAST({c} AS INT) END = 1",
         "CAST({c} AS FLOAT) > 1.1",
         "{c} <> DOUBLE('Infinity')",
         "({c} > DOUBLE('NaN')) IS NULL",
@@ -231,6 +238,7 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
         "nvl2({c}, {c}, 0)",
         "least({c}, 4, NULL)",
         "CAST(-{c} DIV 2 AS INT)",
+        *["3", "1", "CAST(NULL AS INT)"] * 2,
         "-{c} % 3",
     ),
     "s": (
@@ -252,6 +260,7 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
         "regexp_replace({c}, '[0-9]', '')",
         "hex({c})",
         "CASE WHEN {c} > 's5' THEN 'n1' ELSE {c} END",
+        *["'s1'", "'n2'"] * 2,
     ),
     "d": (
         "next_day({c}, 'MO')",
@@ -279,7 +288,15 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
         "-{c}",
         "abs({c})",
     ),
-    "v": ("sqrt({c})", "-{c}", "coalesce({c}, 0D)", "abs({c})", "{c} - {c}", "nullif({c}, {c})"),
+    "v": (
+        "1D",
+        "sqrt({c})",
+        "-{c}",
+        "coalesce({c}, 0D)",
+        "abs({c})",
+        "{c} - {c}",
+        "nullif({c}, {c})",
+    ),
     "w": (
         "-{c}",
         "abs({c})",

@@ -112,7 +112,12 @@ class StarQueries:
             else column
             for column in known
         ]
-        return f"(SELECT {', '.join(values)} FROM {table})", known
+        where = ""
+        if "q" in known and self.rng.random() < 0.25:
+            # An error for the rows that the filter leaves out.
+            values[known.index("q")] = "CAST((q * 7 + 1) DIV q AS INT) AS q"
+            where = " WHERE q <> 0"
+        return f"(SELECT {', '.join(values)} FROM {table}{where})", known
 
     def shared_relation(self, table: str) -> tuple[str, Sequence[str]]:
         """Write the name of a common table expression: one that was used before, or a new one."""
@@ -134,13 +139,19 @@ class StarQueries:
         """Write what two tables have in common, the rows of both beside each other."""
         other = self.rng.choice(list(self.columns))
         shared = [column for column in self.columns[table] if column in self.columns[other]]
-        listed = ", ".join(shared)
         texts = []
         for table_ in (table, other):
             alias = self.name()
             where = f" WHERE {self.condition(alias, table_)}" if self.rng.random() < 0.5 else ""
+            marked = [self.marked(column) for column in shared]
+            listed = ", ".join(marked if self.rng.random() < 0.4 else shared)
             texts.append(f"SELECT {listed} FROM {table_} {alias}{where}")
         return f"({' UNION ALL '.join(texts)})", shared
+
+    def marked(self, column: str) -> str:
+        """Write a literal for some columns, as what tells inputs of a UNION apart."""
+        literals = {"q": ["1", "2"], "s": ["'s1'", "'s2'"]}.get(column)
+        return f"{self.rng.choice(literals)} AS {column}" if literals else column
 
     def from_clause(self) -> tuple[str, dict[str, Sequence[str]]]:
         first = self.rng.choice(["f", "f", "f", "g", "g", "i", "h", "h", "c", "x", "x", *"uuuukk"])
@@ -171,7 +182,9 @@ class StarQueries:
             equals = self.rng.choice(["=", "=", "=", "=", "<=>"])
             on = f"{mine}.{key} {equals} {new}.{key}"
             if self.rng.random() < 0.2 and "q" in right_columns and "q" in visible[mine]:
-                on += f" AND {mine}.q <= {new}.q"
+                compared = ["{0} <= {1}", "{0} * 2 <= {1} + 1", "{0} DIV (abs({1}) + 1) < 2"]
+                pair = f"{mine}.q", f"{new}.q"
+                on += f" AND {self.rng.choice(compared).format(*pair)}"
             sql += f" {kind} {right} {new} ON {on}"
             if "SEMI" not in kind and "ANTI" not in kind:
                 visible[new] = right_columns
