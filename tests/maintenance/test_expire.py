@@ -12,7 +12,7 @@ import lance
 import pyarrow as pa
 import pytest
 from tests.separate_process import run_script
-from tests.transaction.lake import append, latest, make, regions, stage
+from tests.transaction.lake import append, changed, latest, make, regions, stage
 
 import pennon
 from pennon.catalog.configured_catalog import Catalog
@@ -25,21 +25,12 @@ from pennon.maintenance.leaf_versions import detached_versions
 from pennon.manifest import Snapshot
 from pennon.manifest.versions import history as module
 from pennon.namespace import Scan
-from pennon.transaction import Committed, Transaction
 
 Rows = dict[str | None, list[int]]
 
 
 def later() -> datetime:
     return datetime.now(UTC) + timedelta(minutes=1)
-
-
-def changed(snapshot: Snapshot, kind: str, *arguments: object) -> Snapshot:
-    transaction = Transaction(snapshot)
-    getattr(transaction, kind)(*arguments)
-    outcome = transaction.commit()
-    assert isinstance(outcome, Committed)
-    return outcome.snapshot
 
 
 def versions(snapshot: Snapshot) -> list[int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import lance
 import pytest
-from tests.transaction.lake import append, latest, make, regions, stage
+from tests.transaction.lake import append, changed, latest, make, regions, stage
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.table_ddl import drop
@@ -58,14 +58,6 @@ def files(snapshot: Snapshot) -> set[str]:
     root = Path(snapshot.location)
     found = (path for path in root.rglob("*") if path.is_file() and "__manifest" not in str(path))
     return {str(path.relative_to(root)) for path in found}
-
-
-def changed(snapshot: Snapshot, kind: str, *arguments: object) -> Snapshot:
-    transaction = Transaction(snapshot)
-    getattr(transaction, kind)(*arguments)
-    outcome = transaction.commit()
-    assert isinstance(outcome, Committed)
-    return outcome.snapshot
 
 
 def test_what_killed_writers_left_goes_and_every_version_stays(tmp_path: Path) -> None:

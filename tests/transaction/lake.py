@@ -44,6 +44,15 @@ def stage(
     return write_partitions([rows], target)
 
 
+def changed(snapshot: Snapshot, change: str, *arguments: object) -> Snapshot:
+    """Commit one change, by the name of the transaction's method that makes it."""
+    transaction = Transaction(snapshot)
+    getattr(transaction, change)(*arguments)
+    outcome = transaction.commit()
+    assert isinstance(outcome, Committed)
+    return outcome.snapshot
+
+
 def append(snapshot: Snapshot, rows: pa.RecordBatch | Mapping[int, str | None]) -> Snapshot:
     """Append and commit."""
     transaction = Transaction(snapshot)

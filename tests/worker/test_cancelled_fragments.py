@@ -17,6 +17,7 @@ from tests.worker.worker_client import (
     Connection,
     Driver,
     Worker,
+    cpu_seconds,
     field,
     joined,
     transform,
@@ -65,11 +66,6 @@ def started(worker: Worker, request: dict) -> Connection:
     running = worker.connect()
     running.ask_only(**request)
     return running
-
-
-def cpu_seconds(worker: Worker) -> float:
-    ticks = Path(f"/proc/{worker.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def becomes_idle(worker: Worker) -> bool:

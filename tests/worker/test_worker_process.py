@@ -25,6 +25,7 @@ from tests.worker.worker_client import (
     Driver,
     Worker,
     WorkerFailed,
+    cpu_seconds,
     field,
     worker_arguments,
 )
@@ -230,14 +231,9 @@ def test_a_closed_connection_stops_its_scan(driver: Driver, worker: Worker, tmp_
     while worker.log.read_text().count("its scan stops") == before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert worker.log.read_text().count("its scan stops") == before + 1
-    used = _cpu_seconds(worker)
+    used = cpu_seconds(worker)
     time.sleep(0.5)
-    assert _cpu_seconds(worker) - used < 0.2
-
-
-def _cpu_seconds(worker: Worker) -> float:
-    ticks = Path(f"/proc/{worker.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
+    assert cpu_seconds(worker) - used < 0.2
 
 
 def test_a_leaf_that_is_gone_is_named_in_place_of_the_reply(driver: Driver, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import io
 import json
+import os
 import socket
 import struct
 import subprocess
@@ -212,6 +213,12 @@ class Worker:
         present(self.process.stdout).close()
         self.folder.cleanup()
         return code
+
+
+def cpu_seconds(worker: Worker) -> float:
+    """What a worker's process has computed so far."""
+    ticks = Path(f"/proc/{worker.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Driver:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 import pytest
 from pyspark.errors import AnalysisException, ParseException, SparkRuntimeException
+from tests.spark.statement_results import failure_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,12 +29,6 @@ def table(spark: SparkSession, namespace: str) -> str:
 def partitioning(spark: SparkSession, table: str) -> list[str]:
     rows = spark.sql(f"DESCRIBE {table}").collect()
     return [row.data_type for row in rows if row.col_name.startswith("Part ")]
-
-
-def failure_of(spark: SparkSession, statement: str) -> str:
-    with pytest.raises(AnalysisException) as caught:
-        spark.sql(statement)
-    return str(caught.value)
 
 
 def test_namespace_is_created_shown_described_and_dropped(spark: SparkSession, namespace: str):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
+from tests.spark.statement_results import failure_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -13,12 +14,6 @@ if TYPE_CHECKING:
 
 def rows(spark: SparkSession, query: str) -> list[tuple]:
     return sorted((tuple(row) for row in spark.sql(query).collect()), key=repr)
-
-
-def failure_of(spark: SparkSession, statement: str) -> str:
-    with pytest.raises(AnalysisException) as caught:
-        spark.sql(statement)
-    return str(caught.value)
 
 
 def test_columns_change_under_rows_that_are_there(spark: SparkSession, namespace: str) -> None:

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.functions import expr, partitioning
+from tests.spark.statement_results import sorted_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 FAILING = "SELECT IF(id = 9999, raise_error('no'), id) AS id FROM RANGE(0, 10000, 1, 1)"
-
-
-def rows_of(frame: DataFrame) -> list[tuple[object, ...]]:
-    return sorted((tuple(row) for row in frame.collect()), key=repr)
 
 
 def folders(lake: Path) -> set[str]:
@@ -50,7 +47,7 @@ def test_a_failed_replacement_leaves_the_old_table(
         with pytest.raises(PySparkException, match="USER_RAISED_EXCEPTION"):
             spark.sql(f"{verb} TABLE {name} AS {FAILING}")
     assert folders(lake) == before
-    assert rows_of(spark.table(name)) == [(0,), (1,), (2,)]
+    assert sorted_rows(spark.table(name)) == [(0,), (1,), (2,)]
 
 
 def test_a_table_is_replaced_by_a_query_on_itself(spark: SparkSession, namespace: str) -> None:
@@ -60,7 +57,7 @@ def test_a_table_is_replaced_by_a_query_on_itself(spark: SparkSession, namespace
         f"CREATE OR REPLACE TABLE {name} PARTITIONED BY (bucket(2, k)) COMMENT 'new'"
         f" AS SELECT id + 1 AS k, 'x' AS s FROM {name}"
     )
-    assert rows_of(spark.table(name)) == [(1, "x"), (2, "x"), (3, "x")]
+    assert sorted_rows(spark.table(name)) == [(1, "x"), (2, "x"), (3, "x")]
     described = {
         row.col_name: row.data_type for row in spark.sql(f"DESC EXTENDED {name}").collect()
     }
@@ -79,12 +76,12 @@ def test_dataframe_writer_creates_and_replaces(spark: SparkSession, namespace: s
         first.writeTo(name).create()
     second = spark.range(3)
     second.writeTo(name).createOrReplace()
-    assert rows_of(spark.table(name)) == rows_of(second)
+    assert sorted_rows(spark.table(name)) == sorted_rows(second)
     first.writeTo(name).tableProperty("a", "b").replace()
-    assert rows_of(spark.table(name)) == rows_of(first)
-    assert ("a", "b") in rows_of(spark.sql(f"SHOW TBLPROPERTIES {name}"))
+    assert sorted_rows(spark.table(name)) == sorted_rows(first)
+    assert ("a", "b") in sorted_rows(spark.sql(f"SHOW TBLPROPERTIES {name}"))
     spark.sql(f"CREATE TABLE IF NOT EXISTS {name} AS SELECT 'never' AS id")
-    assert rows_of(spark.table(name)) == rows_of(first)
+    assert sorted_rows(spark.table(name)) == sorted_rows(first)
 
 
 def test_a_path_is_created_by_a_query(spark: SparkSession, lake: Path) -> None:
@@ -92,7 +89,7 @@ def test_a_path_is_created_by_a_query(spark: SparkSession, lake: Path) -> None:
     with pytest.raises(PySparkException, match="USER_RAISED_EXCEPTION"):
         spark.sql(f"CREATE TABLE {path} AS {FAILING}")
     spark.sql(f"CREATE TABLE {path} PARTITIONED BY (id) AS SELECT id FROM RANGE(3)")
-    assert rows_of(spark.table(path)) == [(0,), (1,), (2,)]
+    assert sorted_rows(spark.table(path)) == [(0,), (1,), (2,)]
     spark.sql(f"DROP TABLE {path}")
 
 
@@ -108,4 +105,4 @@ def test_rows_without_a_column_are_refused_and_not_lost(
         nothing.writeTo(f"{namespace}.t").append()
     spark.sql(f"ALTER TABLE {namespace}.t ADD COLUMNS (a INT)")
     nothing.writeTo(f"{namespace}.t").append()
-    assert rows_of(spark.table(f"{namespace}.t")) == [(None,)] * 3
+    assert sorted_rows(spark.table(f"{namespace}.t")) == [(None,)] * 3

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import lance
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
 from tests.draft.older_draft import CASES, make
+from tests.spark.statement_results import failure_of
 
 from pennon.manifest.format.properties import WRITER_FLAGS
 
@@ -40,12 +40,6 @@ def violations(spark: SparkSession, table: str) -> list[object]:
     return found.where("severity = 'violation'").collect()
 
 
-def refused(spark: SparkSession, statement: str) -> str:
-    with pytest.raises(PySparkException) as caught:
-        spark.sql(statement).collect()
-    return str(caught.value)
-
-
 def test_adopted_and_split_datasets_are_read(
     spark: SparkSession, table: str, tmp_path: Path
 ) -> None:
@@ -58,7 +52,7 @@ def test_adopted_and_split_datasets_are_read(
     assert (done.partition, done.rows) == ("region=us", 1)
     assert rows_of(spark, f"SELECT id FROM {table} WHERE region = 'us'") == [(4,)]
     assert re.search(
-        r"row 0 \(region us\).*row 1 \(region eu\)", refused(spark, call.format(mixed, ""))
+        r"row 0 \(region us\).*row 1 \(region eu\)", failure_of(spark, call.format(mixed, ""))
     )
     done = spark.sql(call.format(mixed, ", split => true")).collect()
     assert sorted(row.partition for row in done) == ["region=de", "region=eu", "region=us"]
@@ -73,7 +67,7 @@ def test_a_damaged_manifest_is_named_and_repaired(spark: SparkSession, table: st
     manifest = lance.dataset(f"{location_of(spark, table)}/__manifest")
     manifest.update_metadata({WRITER_FLAGS: "0", "schema": None, "partition_spec_v1": None})
     manifest.drop_columns(["read_version", "partition_field_region"])
-    assert "pennon repair" in refused(spark, f"SELECT * FROM {table}")
+    assert "pennon repair" in failure_of(spark, f"SELECT * FROM {table}")
     (done,) = spark.sql(f"CALL lance.system.repair(table => '{table}')").collect()
     assert done.restored_columns == "read_version, partition_field_region"
     assert done.restored_keys == "partition_spec_v1, schema"
@@ -109,7 +103,7 @@ def test_a_draft_is_read_pruned_and_joined_and_not_written(
         f"ALTER TABLE {path} SET TBLPROPERTIES ('a' = 'b')",
         f"DROP TABLE {path}",
     ):
-        assert "pennon migrate" in refused(spark, statement), statement
+        assert "pennon migrate" in failure_of(spark, statement), statement
     assert len(rows_of(spark, f"SELECT * FROM {path}")) == 10
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
+from tests.spark.statement_results import failure_of
 
 import pennon
 
@@ -22,12 +22,6 @@ def table(spark: SparkSession, namespace: str) -> str:
     name = f"{namespace}.t"
     spark.sql(f"CREATE TABLE {name} PARTITIONED BY (bucket(2, id)) AS SELECT id FROM RANGE(9)")
     return name
-
-
-def failure_of(spark: SparkSession, statement: str) -> str:
-    with pytest.raises(PySparkException) as caught:
-        spark.sql(statement).collect()
-    return str(caught.value)
 
 
 def test_a_procedure_is_called_by_name_and_by_position(spark: SparkSession, table: str) -> None:

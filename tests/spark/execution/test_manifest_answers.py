@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.spark.assert_join import EXECUTION, conf, executed_plan
-from tests.spark.read.test_queries import rows_of
+from tests.spark.statement_results import counted_rows
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -51,8 +51,8 @@ def check_answers(
     """See that all rows are Spark's own, and which are answered; gives the rows."""
     queries = [query.format(t=table) for query in (*answered, *read)]
     with conf(spark, BY_SPARK):
-        expected = [rows_of(spark.sql(query)) for query in queries]
-    assert [rows_of(spark.sql(query)) for query in queries] == expected
+        expected = [counted_rows(spark.sql(query)) for query in queries]
+    assert [counted_rows(spark.sql(query)) for query in queries] == expected
     told = [is_answered(spark, query) for query in queries]
     assert told == [True] * len(answered) + [False] * len(read)
     return expected
@@ -66,7 +66,7 @@ def test_aggregates_over_partition_values_need_no_leaf(spark: SparkSession, name
     described = {row[0]: row[1] for row in spark.sql(f"DESCRIBE EXTENDED {table}").collect()}
     for leaf in Path(described["Location"].removeprefix("file:")).glob("*$dataset/data"):
         shutil.rmtree(leaf)
-    again = [rows_of(spark.sql(query.format(t=table))) for query in ANSWERS]
+    again = [counted_rows(spark.sql(query.format(t=table))) for query in ANSWERS]
     assert again == expected[: len(ANSWERS)]
 
 
@@ -85,8 +85,8 @@ def test_answers_are_those_of_the_version_that_is_asked(
         for source in (table, f"{table} VERSION AS OF 3"):
             text = query.format(t=source)
             with conf(spark, BY_SPARK):
-                expected = rows_of(spark.sql(text))
-            assert rows_of(spark.sql(text)) == expected
+                expected = counted_rows(spark.sql(text))
+            assert counted_rows(spark.sql(text)) == expected
             assert is_answered(spark, text) == answered
 
 

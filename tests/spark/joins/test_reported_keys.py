@@ -15,6 +15,7 @@ import lance
 import pyarrow as pa
 import pytest
 from tests.spark.joins.join_sides import Sides
+from tests.spark.statement_results import location_of
 from tests.torture.functions import key
 
 from pennon.grouping.derived_key import surrogates
@@ -27,7 +28,7 @@ from pennon.transforms.epoch import Epoch, EpochUnit
 from pennon.transforms.registry import from_sql
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 SEEDS = range(40 if "PENNON_EXHAUSTIVE" in os.environ else 8)
 HASHED = ["id", "a", "b", "s", "ts", "tsn", "d", "i8", "i16", "i32", "dec", "bin", "flag"]
@@ -63,11 +64,6 @@ def make_table(sides: Sides, rng: random.Random) -> str:
         sides.spark.sql(f"ALTER TABLE {name} REPLACE PARTITION FIELD {change}")
     sides.spark.sql(f"INSERT INTO {name} SELECT * FROM l_plain WHERE v % 2 <> 0")
     return name
-
-
-def location_of(spark: SparkSession, table: str) -> str:
-    described = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
-    return str(next(row.data_type for row in described if row.col_name == "Location"))
 
 
 def rows_of(snapshot: Snapshot, leaves: pa.Table) -> pa.Table:

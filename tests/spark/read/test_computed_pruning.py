@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.spark.assert_join import conf
-from tests.spark.read.test_queries import partitions_read, rows_of
+from tests.spark.read.test_queries import partitions_read
+from tests.spark.statement_results import counted_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +140,9 @@ def test_evolved_specs_lose_no_row(spark: SparkSession, tables: dict[str, str]) 
             for number, (_, condition, _) in enumerate(CASES)
         )
 
-    assert rows_of(spark.sql(query(EVOLVED))) == rows_of(spark.sql(query("computed_rows")))
+    assert counted_rows(spark.sql(query(EVOLVED))) == counted_rows(
+        spark.sql(query("computed_rows"))
+    )
     kept, total = partitions_read(spark.sql(f"SELECT * FROM {EVOLVED} WHERE year(ts) = 2025"))
     assert kept < total
 
@@ -172,8 +175,8 @@ def test_the_rows_are_those_of_a_full_scan(
         )
 
     with conf(spark, settings):
-        found = rows_of(spark.sql(query(tables)))
-        full = rows_of(spark.sql(query(dict.fromkeys(tables, "computed_rows"))))
+        found = counted_rows(spark.sql(query(tables)))
+        full = counted_rows(spark.sql(query(dict.fromkeys(tables, "computed_rows"))))
     assert found == full
 
 
@@ -185,7 +188,7 @@ def test_a_query_keeps_the_time_zone_that_it_was_written_in(
     with conf(spark, {"spark.sql.session.timeZone": "Asia/Tokyo"}):
         found = spark.sql(query.format(tables[BY_TIME]))
         full = spark.sql(query.format("computed_rows"))
-    assert rows_of(found) == rows_of(full)
+    assert counted_rows(found) == counted_rows(full)
     assert [row["id"] for row in found.collect()] == [0]
 
 
@@ -249,8 +252,8 @@ def test_a_zone_that_changes_its_clocks_loses_no_row(
     spark.sql(rows).createOrReplaceTempView("clock_rows")
     try:
         with conf(spark, settings):
-            found = rows_of(spark.sql(query(table)))
-            full = rows_of(spark.sql(query("clock_rows")))
+            found = counted_rows(spark.sql(query(table)))
+            full = counted_rows(spark.sql(query("clock_rows")))
             plan = spark.sql(f"EXPLAIN SELECT id FROM {table} WHERE {conditions[-2]}").collect()
     finally:
         spark.catalog.dropTempView("clock_rows")

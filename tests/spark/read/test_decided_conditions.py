@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.spark.assert_join import EXECUTION, conf, executed_plan
-from tests.spark.read.test_queries import rows_of
+from tests.spark.statement_results import counted_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,7 +103,7 @@ def test_random_conditions_leave_the_rows_of_a_full_scan(
         )
 
     with conf(spark, settings):
-        found, full = (rows_of(spark.sql(query(name))) for name in (table, ROWS))
+        found, full = (counted_rows(spark.sql(query(name))) for name in (table, ROWS))
     different = {row for row in found.keys() | full.keys() if found[row] != full[row]}
     assert not different, [conditions[int(re.search(r"=(\d+)", row)[1])] for row in different]  # type: ignore[index]
 
@@ -122,7 +122,7 @@ def test_workers_aggregate_the_rows_of_random_conditions(spark: SparkSession, ta
 
     found = spark.sql(query(table))
     assert "fragment: " in executed_plan(found)
-    different = rows_of(found) - rows_of(spark.sql(query(ROWS)))
+    different = counted_rows(found) - counted_rows(spark.sql(query(ROWS)))
     assert not different, [conditions[int(re.search(r"=(\d+)", row)[1])] for row in different]  # type: ignore[index]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 from tests.spark.assert_join import WITHOUT_BROADCASTS, conf, executed_plan
+from tests.spark.statement_results import counted_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,10 +105,6 @@ PREDICATES = (
 _PARTITIONS = re.compile(r"partitions: (\d+) of (\d+)")
 
 
-def rows_of(frame: DataFrame) -> Counter[str]:
-    return Counter(repr(row) for row in frame.collect())
-
-
 def partitions_read(frame: DataFrame) -> tuple[int, int]:
     """How many partitions the one scan of a query reads, of how many."""
     [(chosen, total)] = set(_PARTITIONS.findall(executed_plan(frame)))
@@ -135,7 +132,7 @@ def test_every_type_comes_back_exactly(spark: SparkSession, namespace: str) -> N
     table = spark.table(f"{namespace}.t")
     source = spark.sql(EVERY_TYPE)
     assert table.dtypes == source.dtypes
-    assert rows_of(table) == rows_of(source)
+    assert counted_rows(table) == counted_rows(source)
 
 
 @pytest.mark.spec("Partition Expression 8")
@@ -145,9 +142,9 @@ def test_partition_of_null_holds_the_null_row(
 ) -> None:
     spark.sql(f"CREATE TABLE {namespace}.t PARTITIONED BY ({column}) AS {EVERY_TYPE}")
     nulls = spark.sql(f"SELECT * FROM {namespace}.t WHERE {column} IS NULL")
-    assert rows_of(nulls) == rows_of(spark.sql(EVERY_TYPE).where(f"{column} IS NULL"))
+    assert counted_rows(nulls) == counted_rows(spark.sql(EVERY_TYPE).where(f"{column} IS NULL"))
     assert partitions_read(nulls) == (1, 3)
-    assert rows_of(spark.table(f"{namespace}.t")) == rows_of(spark.sql(EVERY_TYPE))
+    assert counted_rows(spark.table(f"{namespace}.t")) == counted_rows(spark.sql(EVERY_TYPE))
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
@@ -161,7 +158,7 @@ def test_predicates_give_the_rows_of_a_full_scan(
     with conf(spark, {"spark.sql.session.timeZone": zone}):
         pruned = spark.sql(all_predicates(lake_of_layouts[layout]))
         full = spark.sql(all_predicates("plain_rows"))
-        found, expected = rows_of(pruned), rows_of(full)
+        found, expected = counted_rows(pruned), counted_rows(full)
     assert found - expected == Counter(), "rows that no full scan has"
     assert expected - found == Counter(), "rows lost"
 
@@ -208,7 +205,9 @@ def test_only_the_needed_columns_are_read(
 ) -> None:
     table = lake_of_layouts[LAYOUTS[0]]
     frame = spark.sql(f"SELECT st.x FROM {table} WHERE st.y = 'y1'")
-    assert rows_of(frame) == rows_of(spark.sql("SELECT st.x FROM plain_rows WHERE st.y = 'y1'"))
+    assert counted_rows(frame) == counted_rows(
+        spark.sql("SELECT st.x FROM plain_rows WHERE st.y = 'y1'")
+    )
     assert re.search(r"BatchScan \S+\[st#\d+\]", executed_plan(frame))
     nested = spark.sql(f"SELECT st.x FROM {table}")
     scan = nested._jdf.queryExecution().optimizedPlan().collectLeaves().head().schema()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.functions import col, expr, lit, upper
+from tests.spark.statement_results import sorted_rows
 
 import pennon
 
@@ -38,10 +39,6 @@ def dynamic(spark: SparkSession) -> Iterator[None]:
     spark.conf.unset(DYNAMIC)
 
 
-def rows_of(frame: DataFrame) -> list[tuple[object, ...]]:
-    return sorted((tuple(row) for row in frame.collect()), key=repr)
-
-
 def rows(spark: SparkSession, dep: str | None, *ids: int) -> DataFrame:
     return spark.createDataFrame([(id_, dep) for id_ in ids], "id BIGINT, dep STRING")
 
@@ -55,23 +52,23 @@ def version_of(spark: SparkSession, table: str) -> int:
 def test_insert_overwrite_replaces_the_table(spark: SparkSession, table: str) -> None:
     before = version_of(spark, table)
     spark.sql(f"INSERT OVERWRITE {table} SELECT id + 10, dep FROM {table} WHERE id < 4")
-    assert rows_of(spark.table(table)) == [(11, "a"), (12, "a"), (13, "b")]
+    assert sorted_rows(spark.table(table)) == [(11, "a"), (12, "a"), (13, "b")]
     assert version_of(spark, table) == before + 1
     assert spark.sql(f"SELECT * FROM {table} VERSION AS OF {before}").count() == 5
     spark.sql(f"INSERT OVERWRITE {table} SELECT * FROM {table} WHERE id < 0")
-    assert rows_of(spark.table(table)) == []
+    assert sorted_rows(spark.table(table)) == []
 
 
 def test_insert_overwrite_of_a_partition_replaces_it_alone(spark: SparkSession, table: str) -> None:
     spark.sql(f"INSERT OVERWRITE {table} PARTITION (dep = 'a') SELECT 9")
     spark.sql(f"INSERT OVERWRITE {table} PARTITION (dep = NULL) VALUES (8)")
     spark.sql(f"INSERT INTO {table} REPLACE WHERE dep IN ('b', 'c') SELECT 7, 'b'")
-    assert rows_of(spark.table(table)) == [(7, "b"), (8, None), (9, "a")]
+    assert sorted_rows(spark.table(table)) == [(7, "b"), (8, None), (9, "a")]
 
 
 def test_dataframe_overwrites_by_a_condition(spark: SparkSession, table: str) -> None:
     rows(spark, "b", 7).writeTo(table).overwrite(col("dep").isin("b", "c"))
-    assert rows_of(spark.table(table)) == [(1, "a"), (2, "a"), (4, None), (7, "b")]
+    assert sorted_rows(spark.table(table)) == [(1, "a"), (2, "a"), (4, None), (7, "b")]
     with pytest.raises(
         AnalysisException, match=r"NOT_WHOLE_PARTITIONS.*lance\.ns\d+\.t.*by dep, id"
     ):
@@ -80,9 +77,9 @@ def test_dataframe_overwrites_by_a_condition(spark: SparkSession, table: str) ->
         rows(spark, "b", 7).writeTo(table).overwrite(col("dep").rlike("^b"))
     with pytest.raises(AnalysisException, match=r"CONDITION_NOT_SUPPORTED.*UPPER\(dep\)"):
         rows(spark, "b", 7).writeTo(table).overwrite(upper(col("dep")) == "B")
-    assert rows_of(spark.table(table)) == [(1, "a"), (2, "a"), (4, None), (7, "b")]
+    assert sorted_rows(spark.table(table)) == [(1, "a"), (2, "a"), (4, None), (7, "b")]
     rows(spark, "z", 1).writeTo(table).overwrite(lit(True))
-    assert rows_of(spark.table(table)) == [(1, "z")]
+    assert sorted_rows(spark.table(table)) == [(1, "z")]
 
 
 @pytest.mark.parametrize(
@@ -117,10 +114,10 @@ def test_dynamic_overwrite_replaces_what_the_rows_fall_into(
     spark: SparkSession, table: str, dynamic: None
 ) -> None:
     spark.sql(f"INSERT OVERWRITE {table} VALUES (3, 'b'), (30, 'b'), (4, 'new')")
-    found = rows_of(spark.table(table))
+    found = sorted_rows(spark.table(table))
     assert {(3, "b"), (30, "b"), (4, "new"), (1, "a"), (2, "a"), (4, None), (5, "c")} == set(found)
     rows(spark, None, 4, 4).writeTo(table).overwritePartitions()
-    assert rows_of(spark.table(table).where("dep IS NULL")) == [(4, None), (4, None)]
+    assert sorted_rows(spark.table(table).where("dep IS NULL")) == [(4, None), (4, None)]
     rows(spark, "x").writeTo(table).overwritePartitions()
     assert spark.table(table).count() == 8
 
@@ -128,22 +125,22 @@ def test_dynamic_overwrite_replaces_what_the_rows_fall_into(
 def test_dynamic_overwrite_after_the_spec_changed(spark: SparkSession, table: str) -> None:
     spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD bucket(2, id)")
     rows(spark, "a", 6).writeTo(table).overwritePartitions()
-    assert rows_of(spark.table(table)) == [(3, "b"), (4, None), (5, "c"), (6, "a")]
+    assert sorted_rows(spark.table(table)) == [(3, "b"), (4, None), (5, "c"), (6, "a")]
     spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD truncate(10, id)")
     with pytest.raises(PySparkException, match="OVERLAPS_OLDER_PARTITION"):
         rows(spark, "b", 7).writeTo(table).overwritePartitions()
     rows(spark, "d", 7).writeTo(table).overwritePartitions()
-    assert rows_of(spark.table(table)) == [(3, "b"), (4, None), (5, "c"), (6, "a"), (7, "d")]
+    assert sorted_rows(spark.table(table)) == [(3, "b"), (4, None), (5, "c"), (6, "a"), (7, "d")]
 
 
 def test_delete_and_truncate(spark: SparkSession, table: str) -> None:
     spark.sql(f"DELETE FROM {table} WHERE dep = 'a' OR dep IS NULL")
-    assert rows_of(spark.table(table)) == [(3, "b"), (5, "c")]
+    assert sorted_rows(spark.table(table)) == [(3, "b"), (5, "c")]
     spark.sql(f"DELETE FROM {table} WHERE dep = 'nothing'")
     spark.sql(f"TRUNCATE TABLE {table}")
-    assert rows_of(spark.table(table)) == []
+    assert sorted_rows(spark.table(table)) == []
     spark.sql(f"INSERT INTO {table} VALUES (3, 'b')")
-    assert rows_of(spark.table(table)) == [(3, "b")]
+    assert sorted_rows(spark.table(table)) == [(3, "b")]
 
 
 def test_delete_by_a_time_range_takes_whole_months(spark: SparkSession, namespace: str) -> None:
@@ -153,7 +150,7 @@ def test_delete_by_a_time_range_takes_whole_months(spark: SparkSession, namespac
         " TIMESTAMP '2024-01-15 00:00:00' + MAKE_INTERVAL(0, CAST(id AS INT)) AS ts FROM RANGE(6)"
     )
     spark.sql(f"DELETE FROM {name} WHERE ts < TIMESTAMP '2024-04-01 00:00:00'")
-    assert [row[0] for row in rows_of(spark.table(name))] == [3, 4, 5]
+    assert [row[0] for row in sorted_rows(spark.table(name))] == [3, 4, 5]
 
 
 def test_plain_datasets_are_overwritten_as_a_whole(
@@ -162,7 +159,7 @@ def test_plain_datasets_are_overwritten_as_a_whole(
     path = str(tmp_path / "plain.lance")
     lance.write_dataset(pa.table({"id": [1, 2]}), path)
     spark.sql(f"INSERT OVERWRITE lance.`{path}` SELECT 7")
-    assert rows_of(spark.table(f"lance.`{path}`")) == [(7,)]
+    assert sorted_rows(spark.table(f"lance.`{path}`")) == [(7,)]
     assert lance.dataset(path).to_table().to_pylist() == [{"id": 7}]
     spark.sql(f"TRUNCATE TABLE lance.`{path}`")
     assert lance.dataset(path).count_rows() == 0

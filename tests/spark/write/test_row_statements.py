@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from tests.spark.assert_join import WITHOUT_BROADCASTS, conf, shuffles_in
+from tests.spark.statement_results import location_of, sorted_rows
 from tests.torture.held_statements import analyzed
 from tests.torture.random_row_changes import LAYOUTS
 from tests.torture.row_changes import run_table
@@ -19,7 +20,7 @@ import pennon
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 ADAPTIVE = "spark.sql.adaptive.enabled"
 
@@ -30,15 +31,6 @@ def table(spark: SparkSession, namespace: str) -> str:
     spark.sql(f"CREATE TABLE {name} (id BIGINT NOT NULL, dep STRING, v INT) PARTITIONED BY (dep)")
     spark.sql(f"INSERT INTO {name} VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 3), (4, NULL, 4)")
     return name
-
-
-def rows_of(frame: DataFrame) -> list[tuple[object, ...]]:
-    return sorted((tuple(row) for row in frame.collect()), key=repr)
-
-
-def location_of(spark: SparkSession, table: str) -> str:
-    described = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
-    return str(next(row.data_type for row in described if row.col_name == "Location"))
 
 
 @pytest.mark.parametrize("layout", [LAYOUTS[3], LAYOUTS[4], LAYOUTS[6], "plain"])
@@ -73,7 +65,7 @@ def test_only_touched_fragments_change_and_earlier_readers_see_what_they_saw(
     assert plan.num_rows == 4
     earlier += [tuple(row) for row in reading]
     assert sorted(earlier, key=repr) == [(1, "a", 1), (2, "a", 2), (3, "b", 3), (4, None, 4)]
-    assert rows_of(spark.table(table)) == [(1, "a", 1), (2, "a", 20), (3, "b", 3), (4, None, 4)]
+    assert sorted_rows(spark.table(table)) == [(1, "a", 1), (2, "a", 20), (3, "b", 3), (4, None, 4)]
 
 
 def test_a_delete_that_partition_values_decide_reads_no_row(
@@ -93,7 +85,7 @@ def test_metadata_columns_name_rows_and_are_not_among_all(spark: SparkSession, t
     spark.sql(
         f"DELETE FROM {table} WHERE _leaf = '{deleted._leaf}' AND _rowaddr = {deleted._rowaddr}"
     )
-    assert rows_of(spark.table(table)) == [(1, "a", 1), (3, "b", 3), (4, None, 4)]
+    assert sorted_rows(spark.table(table)) == [(1, "a", 1), (3, "b", 3), (4, None, 4)]
 
 
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
@@ -197,13 +189,13 @@ def test_a_row_that_matches_several_times_is_refused(spark: SparkSession, table:
             " ON t.id = s.id"
             " WHEN MATCHED THEN UPDATE SET v = s.v"
         )
-    assert rows_of(spark.table(table))[0] == (1, "a", 1)
+    assert sorted_rows(spark.table(table))[0] == (1, "a", 1)
 
 
 def test_not_null_holds_for_changed_rows(spark: SparkSession, table: str) -> None:
     with pytest.raises(PySparkException, match="NOT_NULL"):
         spark.sql(f"UPDATE {table} SET id = IF(v = 2, NULL, id)")
-    assert len(rows_of(spark.table(table))) == 4
+    assert len(sorted_rows(spark.table(table))) == 4
 
 
 def test_columns_added_later_and_older_specs_take_part(spark: SparkSession, table: str) -> None:
@@ -212,7 +204,7 @@ def test_columns_added_later_and_older_specs_take_part(spark: SparkSession, tabl
     spark.sql(f"INSERT INTO {table} VALUES (5, 'b', 5, 'new')")
     spark.sql(f"UPDATE {table} SET note = 'old', v = v * 10 WHERE dep = 'b'")
     spark.sql(f"DELETE FROM {table} WHERE note = 'none' AND v = 1")
-    assert rows_of(spark.table(table)) == [
+    assert sorted_rows(spark.table(table)) == [
         (2, "a", 2, "none"),
         (3, "b", 30, "old"),
         (4, None, 4, "none"),
@@ -224,7 +216,7 @@ def test_a_column_with_the_name_of_a_row_id_leaves_the_table_readable(
     spark: SparkSession, namespace: str
 ) -> None:
     spark.sql(f"CREATE TABLE {namespace}.t AS SELECT id, 'mine' AS _leaf FROM RANGE(2)")
-    assert rows_of(spark.table(f"{namespace}.t")) == [(0, "mine"), (1, "mine")]
+    assert sorted_rows(spark.table(f"{namespace}.t")) == [(0, "mine"), (1, "mine")]
     with pytest.raises(PySparkException, match="ROW_ID_HIDDEN"):
         spark.sql(f"DELETE FROM {namespace}.t WHERE id = 1")
 
@@ -273,7 +265,7 @@ def test_plain_datasets_change_row_by_row(spark: SparkSession, tmp_path: Path) -
         " ON t.id = s.id"
         " WHEN NOT MATCHED THEN INSERT *"
     )
-    assert rows_of(spark.table(f"lance.`{path}`")) == [(1, "a"), (3, "x"), (4, "d")]
+    assert sorted_rows(spark.table(f"lance.`{path}`")) == [(1, "a"), (3, "x"), (4, "d")]
     assert sorted(lance.dataset(path).to_table()["id"].to_pylist()) == [1, 3, 4]
 
 
@@ -282,7 +274,7 @@ def test_rows_of_a_null_partition_are_changed_by_a_source(spark: SparkSession, t
     spark.sql(
         f"MERGE INTO {table} t USING ({source}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 7"
     )
-    assert rows_of(spark.table(table)) == [(1, "a", 7), (2, "a", 2), (3, "b", 3), (4, None, 7)]
+    assert sorted_rows(spark.table(table)) == [(1, "a", 7), (2, "a", 2), (3, "b", 3), (4, None, 7)]
 
 
 @pytest.mark.parametrize(("threshold", "join"), [("10MB", "ShuffledHashJoin"), ("-1", "SortMerge")])
@@ -297,7 +289,7 @@ def test_only_a_small_source_is_hashed(
         assert join in spark.sql(f"EXPLAIN {merge}").first()[0]
         spark.sql(merge)
     expected = [(1, "a", 1), (2, "a", 0), (3, "b", 3), (4, None, 4), (7, None, None)]
-    assert rows_of(spark.table(table)) == expected
+    assert sorted_rows(spark.table(table)) == expected
 
 
 def test_a_merge_takes_a_source_that_has_other_rows_each_time(

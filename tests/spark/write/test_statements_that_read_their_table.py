@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from tests.spark.write.test_row_statements import location_of, rows_of
+from tests.spark.statement_results import location_of, sorted_rows
 from tests.torture.held_statements import analyzed
 
 import pennon
@@ -46,7 +46,7 @@ def test_an_overwrite_with_its_own_rows_takes_none_twice(spark: SparkSession, ta
     run = analyzed(spark, f"INSERT OVERWRITE {table} SELECT id, day + 10, v FROM {table}")
     append(spark, table, 3, 3)
     run()
-    assert rows_of(spark.table(table)) == [(1, 11, 10), (2, 12, 20), (3, 3, 30)]
+    assert sorted_rows(spark.table(table)) == [(1, 11, 10), (2, 12, 20), (3, 3, 30)]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_is_read_beside_the_changed_rows_is_of_their_version(
     run = analyzed(spark, statement.format(t=table))
     append(spark, table, 3, 1)
     run()
-    assert rows_of(spark.table(table)) == [(1, 1, 30), (2, 2, 20), (3, 1, 30)]
+    assert sorted_rows(spark.table(table)) == [(1, 1, 30), (2, 2, 20), (3, 1, 30)]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_change_of_what_is_read_beside_the_changed_rows_is_a_conflict(
     append(spark, table, 1, 2)
     with pytest.raises(PySparkException, match="WRITE_CONFLICT.*day=2"):
         run()
-    assert rows_of(spark.table(table)) == [(1, 1, 10), (1, 2, 10), (2, 2, 20)]
+    assert sorted_rows(spark.table(table)) == [(1, 1, 10), (1, 2, 10), (2, 2, 20)]
     run = analyzed(spark, statement.format(t=table))
     append(spark, table, 5, 0)
     run()
@@ -112,7 +112,7 @@ def test_a_change_of_columns_in_between_is_refused(
     pennon.open(location_of(spark, table)).add_column("note", pa.string())
     with pytest.raises(PySparkException, match="INCOMPATIBLE_TABLE_CHANGE|WRITE_CONFLICT"):
         run()
-    assert rows_of(spark.table(table)) == [(1, 1, 10, None), (2, 2, 20, None)]
+    assert sorted_rows(spark.table(table)) == [(1, 1, 10, None), (2, 2, 20, None)]
 
 
 def while_it_runs(
@@ -162,10 +162,10 @@ def test_a_table_made_of_the_one_it_replaces_loses_no_row_that_comes_meanwhile(
     run = while_it_runs(spark, statement, lambda: append(spark, table, 3, 1))
     with pytest.raises(PySparkException, match="WRITE_CONFLICT.*new rows are made of it.*day=1"):
         run()
-    assert rows_of(spark.table(table)) == [(1, 1, 10), (2, 2, 20), (3, 1, 30)]
+    assert sorted_rows(spark.table(table)) == [(1, 1, 10), (2, 2, 20), (3, 1, 30)]
     append(spark, table, 4, 4)  # nothing keeps others from writing
     spark.sql(statement)
-    assert rows_of(spark.table(table)) == [(1, 1, 11), (2, 2, 21), (3, 1, 31), (4, 4, 41)]
+    assert sorted_rows(spark.table(table)) == [(1, 1, 11), (2, 2, 21), (3, 1, 31), (4, 4, 41)]
 
 
 def test_a_table_made_of_others_replaces_whatever_comes_first(
@@ -173,7 +173,7 @@ def test_a_table_made_of_others_replaces_whatever_comes_first(
 ) -> None:
     statement = f"REPLACE TABLE {table} AS SELECT waiting(id) AS id FROM range(2)"
     while_it_runs(spark, statement, lambda: append(spark, table, 3, 1))()
-    assert rows_of(spark.table(table)) == [(0,), (1,)]
+    assert sorted_rows(spark.table(table)) == [(0,), (1,)]
 
 
 def test_a_compaction_keeps_no_table_from_being_replaced(spark: SparkSession, table: str) -> None:
@@ -181,7 +181,7 @@ def test_a_compaction_keeps_no_table_from_being_replaced(spark: SparkSession, ta
     statement = f"REPLACE TABLE {table} AS SELECT id, day, waiting(v) AS v FROM {table}"
     compact = pennon.open(location_of(spark, table)).maintenance.compact
     while_it_runs(spark, statement, compact)()
-    assert rows_of(spark.table(table)) == [(1, 1, 10), (2, 2, 20), (3, 1, 30)]
+    assert sorted_rows(spark.table(table)) == [(1, 1, 10), (2, 2, 20), (3, 1, 30)]
 
 
 OF_ANOTHER_DAY = {
@@ -211,13 +211,13 @@ def test_rows_made_of_rows_that_others_change_are_a_conflict(
     pennon.open(location_of(spark, table)).update({"v": "0"}, "day = 2")
     with pytest.raises(PySparkException, match="WRITE_CONFLICT.*day=2: this statement read it"):
         run()
-    assert rows_of(spark.table(table)) == [(1, 1, 10), (2, 2, 0)]
+    assert sorted_rows(spark.table(table)) == [(1, 1, 10), (2, 2, 0)]
     kept = [(1, 1, 10)] if statement == OF_ANOTHER_DAY["append"] else []
     run = analyzed(spark, statement.format(t=table))
     append(spark, table, 5, 2)
     append(spark, table, 6, 6)
     run()
-    assert rows_of(spark.table(table)) == [*kept, (2, 1, 0), (2, 2, 0), (5, 2, 50), (6, 6, 60)]
+    assert sorted_rows(spark.table(table)) == [*kept, (2, 1, 0), (2, 2, 0), (5, 2, 50), (6, 6, 60)]
 
 
 @pytest.mark.parametrize("is_cached", [False, True])
@@ -237,9 +237,9 @@ def test_rows_that_spark_keeps_are_read_of_the_table_all_the_same(
         pennon.open(location_of(spark, table)).update({"v": "0"}, "day = 2")
         with pytest.raises(PySparkException, match="WRITE_CONFLICT.*day=2: this statement read it"):
             run()
-        assert rows_of(spark.table(table)) == [(1, 1, 10), (2, 2, 0)]
+        assert sorted_rows(spark.table(table)) == [(1, 1, 10), (2, 2, 0)]
         spark.sql(merge)
-        assert rows_of(spark.table(table)) == [(1, 1, 0), (2, 2, 0)]
+        assert sorted_rows(spark.table(table)) == [(1, 1, 0), (2, 2, 0)]
     finally:
         source.unpersist()
         spark.catalog.dropTempView("of_day_2")
@@ -292,6 +292,6 @@ def test_rows_made_of_what_stays_or_of_other_rows_meet_no_conflict(
     run = analyzed(spark, f"INSERT INTO {table} {query}")
     opened.update({"v": "0"}, "day = 2")
     run()
-    assert rows_of(spark.table(table).where("day = 2")) == [(2, 2, 0)]
+    assert sorted_rows(spark.table(table).where("day = 2")) == [(2, 2, 0)]
     assert spark.table(table).where("day = 1").count() == 2
     assert pennon.open(location_of(spark, table)).history()[-1].operation == "append"

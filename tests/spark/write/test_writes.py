@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import lance
@@ -11,17 +10,14 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import expr, partitioning
 from tests.spark.assert_join import conf
+from tests.spark.statement_results import counted_rows
 
 import pennon
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-
-
-def rows_of(frame: DataFrame) -> Counter[str]:
-    return Counter(repr(row) for row in frame.collect())
+    from pyspark.sql import SparkSession
 
 
 def files_under(lake: Path) -> set[Path]:
@@ -36,14 +32,14 @@ def test_inserts_append(spark: SparkSession, namespace: str) -> None:
     expected = spark.sql(
         "SELECT id, 'x' AS s FROM RANGE(100) UNION ALL SELECT 7, 'y' UNION ALL SELECT NULL, 'z'"
     )
-    assert rows_of(spark.table(f"{namespace}.t")) == rows_of(expected)
+    assert counted_rows(spark.table(f"{namespace}.t")) == counted_rows(expected)
 
 
 def test_dataframe_writer_creates_and_appends(spark: SparkSession, namespace: str) -> None:
     frame = spark.range(50).withColumn("day", expr("DATE '2024-01-01' + CAST(id AS INT)"))
     frame.writeTo(f"{namespace}.t").partitionedBy(partitioning.months("day")).create()
     frame.writeTo(f"{namespace}.t").append()
-    assert rows_of(spark.table(f"{namespace}.t")) == rows_of(frame.union(frame))
+    assert counted_rows(spark.table(f"{namespace}.t")) == counted_rows(frame.union(frame))
 
 
 def test_columns_that_a_write_leaves_out_are_as_spark_has_them(
@@ -96,7 +92,7 @@ def test_one_insert_writes_each_partition_once(
     source.createOrReplaceTempView("source")
     name = f"{namespace}.t"
     spark.sql(f"CREATE TABLE {name} PARTITIONED BY ({layout}) AS SELECT * FROM source")
-    assert rows_of(spark.table(name)) == rows_of(source)
+    assert counted_rows(spark.table(name)) == counted_rows(source)
     # Spark groups by the transforms and sorts, so no partition is written by two tasks.
     root = location_of(spark, name)
     plan = pennon.open(root).scan().plan()
@@ -124,7 +120,7 @@ def test_a_failed_insert_leaves_the_table_as_it_was(
             f"INSERT INTO {namespace}.t"
             " SELECT IF(id = 99999, raise_error('no'), id) FROM RANGE(0, 100000, 1, 1)"
         )
-    assert rows_of(spark.table(f"{namespace}.t")) == rows_of(spark.range(10))
+    assert counted_rows(spark.table(f"{namespace}.t")) == counted_rows(spark.range(10))
     assert files_under(lake) == before
 
 
