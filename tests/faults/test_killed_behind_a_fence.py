@@ -84,7 +84,7 @@ def test_a_killed_addition_of_a_column_keeps_no_writer_away(
     assert mode_of(table.snapshot) == mode
 
 
-@pytest.mark.parametrize("step", ["fence.refuse_older", "replaced._check_same_rows"])
+@pytest.mark.parametrize("step", ["fence.refuse_older", "replaced._check_same"])
 def test_a_killed_replacement_keeps_no_writer_away(tmp_path: Path, step: str) -> None:
     table = orders(tmp_path)
     kill(tmp_path, "replace", step)

@@ -123,12 +123,12 @@ def check_column_name(name: str) -> None:
             raise InvalidColumnName(name=name, why=why, example=name.replace(character, "_"))
 
 
-def check_structs(name: str, kind: pa.DataType) -> None:
+def check_structs(name: str, data_type: pa.DataType) -> None:
     """Refuse structs without a field: Lance keeps no NULL of one, and none in a list.
 
     Args:
         name: The column.
-        kind: Its type, which may hold structs.
+        data_type: Its type, which may hold structs.
 
     Raises:
         UnsupportedColumnType: It names the struct.
@@ -136,10 +136,10 @@ def check_structs(name: str, kind: pa.DataType) -> None:
     Example:
         >>> check_structs("a", pa.struct({"b": pa.int32()}))
     """
-    if pa.types.is_struct(kind) and not kind.num_fields:
+    if pa.types.is_struct(data_type) and not data_type.num_fields:
         raise UnsupportedColumnType(column=name, type="struct<>", target="Lance")
-    for at in range(kind.num_fields):
-        check_structs(f"{name}.{kind.field(at).name}", kind.field(at).type)
+    for at in range(data_type.num_fields):
+        check_structs(f"{name}.{data_type.field(at).name}", data_type.field(at).type)
 
 
 def arrow_type(spark: object, column: str) -> pa.DataType:

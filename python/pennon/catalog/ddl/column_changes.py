@@ -137,9 +137,9 @@ class _Columns:
         return place_column(self._arrow, (*above, path[-1]), added, change.get("position"))
 
     def _added(self, path: tuple[str, ...], change: _Change) -> pa.Field:
-        kind = arrow_type(change["type"], ".".join(path))
-        check_structs(".".join(path), kind)
-        added = pa.field(path[-1], kind)
+        data_type = arrow_type(change["type"], ".".join(path))
+        check_structs(".".join(path), data_type)
+        added = pa.field(path[-1], data_type)
         for key, value in (
             ("comment", change.get("comment")),
             (LENGTH_LIMIT, self._limit(path, change)),

@@ -15,8 +15,6 @@ from pennon.manifest.namespace_rows import row_of_leaf
 
 __all__ = ["at_read_version", "read_place"]
 
-# Upstream's requests hold versions as signed 64 bit numbers; detached ones have the high bit set.
-
 
 def read_place(snapshot: Snapshot, path: Sequence[str]) -> tuple[int | None, str | None]:
     """Give the version at which a snapshot reads a leaf, and where it is.
