@@ -89,7 +89,7 @@ format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)
 
-bench: bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
+bench: bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
 
 bench-read: $(INSTALLED) $(JAR) ## 20 million rows, and 5,000 small partitions, beside Parquet
 	@$(BIN)/python -m benchmarks.scan
@@ -104,6 +104,9 @@ bench-join: $(INSTALLED) $(JAR) ## TPC-H (SF=1) and flights joins, beside Parque
 
 bench-tpch: $(INSTALLED) $(JAR) ## the 22 queries of TPC-H (SF=1) at Spark's defaults, beside Parquet
 	@$(BIN)/python -m benchmarks.analytic tpch --scale $(or $(SF),1) $(ARGS)
+
+bench-tpcds: $(INSTALLED) $(JAR) ## the 99 queries of TPC-DS (SF=1) at Spark's defaults, beside Parquet
+	@$(BIN)/python -m benchmarks.analytic tpcds --scale $(or $(SF),1) $(ARGS)
 
 bench-star: $(INSTALLED) $(JAR) ## queries on a star and a snowflake at Spark's defaults, beside Parquet
 	@$(BIN)/python -m benchmarks.analytic star $(ARGS)
@@ -182,4 +185,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-rows torture-statements torture-commits torture-races clean
+.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-rows torture-statements torture-commits torture-races clean

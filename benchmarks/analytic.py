@@ -1,4 +1,4 @@
-"""Whole queries at Spark's own defaults: TPC-H and a star, beside the same over Parquet.
+"""Whole queries at Spark's own defaults: TPC-H, TPC-DS and a star, beside the same over Parquet.
 
 Pennon and Parquet run on the same Spark, each in a process of its own, and take turns query by
 query; rows must be equal. DuckDB and plain DataFusion over Parquet are marks from outside.
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from benchmarks import fetched
+from benchmarks import fetched, tpcds
 from benchmarks.query_files import named_queries, star_tables
 from benchmarks.query_profile import COLUMNS
 from benchmarks.side_by_side import FOLDER, ROOT, OtherLoad, print_table
@@ -101,21 +101,21 @@ def tpch_sources(scale: float, folder: Path) -> dict[str, Path]:
     return {table: made / f"{table}.parquet" for table in TPCH_PARTITIONS}
 
 
-def fill_tpch(side: Side, sources: dict[str, Path]) -> None:
+def fill(side: Side, sources: dict[str, Path], partitions: dict[str, str]) -> None:
     """Make Pennon's tables out of the Parquet files."""
     side.run("CREATE NAMESPACE IF NOT EXISTS lance.bench")
-    for table, partitioned_by in TPCH_PARTITIONS.items():
+    for table, source in sources.items():
+        partitioned_by = partitions.get(table)
         clause = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
-        select = f"SELECT * FROM parquet.`{sources[table]}`"
+        select = f"SELECT * FROM parquet.`{source}`"
         side.run(
             f"DROP TABLE IF EXISTS lance.bench.{table}",
             f"CREATE TABLE lance.bench.{table} {clause} AS {select}",
         )
 
 
-def fill_star(pennon: Side, parquet: Side, folder: Path, rows: int) -> dict[str, Path]:
+def fill_star(pennon: Side, parquet: Side, sources: dict[str, Path], rows: int) -> None:
     """Make the star's tables once for each side, Parquet's partitioned by month as well."""
-    sources = {name: folder / "parquet" / name for name, _, _ in star_tables(rows)}
     pennon.run("CREATE NAMESPACE IF NOT EXISTS lance.bench")
     for name, partitioned_by, select in star_tables(rows):
         clause = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
@@ -127,7 +127,6 @@ def fill_star(pennon: Side, parquet: Side, folder: Path, rows: int) -> dict[str,
             f"INSERT OVERWRITE DIRECTORY '{sources[name]}' USING parquet "
             f"SELECT /*+ COALESCE(2) */ * FROM ({select})"
         )
-    return sources
 
 
 def views(sources: dict[str, Path]) -> list[str]:
@@ -230,10 +229,34 @@ def outside_engines(given: argparse.Namespace) -> list[Engine]:
     return engines if duck is None else [Engine(DUCKDB, duck / "python"), *engines]
 
 
+def tables_and_queries(
+    given: argparse.Namespace, folder: Path, pennon: Side, parquet: Side
+) -> tuple[dict[str, Path], dict[str, str]]:
+    """Make the tables, once: the Parquet files by table, and the queries by name."""
+    made, source = folder / "made", folder / "source"
+    is_made = made.exists()
+    match given.suite:
+        case "tpch":
+            sources, queries = tpch_sources(given.scale, folder), named_queries("tpch")
+            if not is_made:
+                fill(pennon, sources, TPCH_PARTITIONS)
+        case "tpcds":
+            sources, queries = tpcds.sources(given.scale, source), tpcds.queries(source)
+            if not is_made:
+                fill(pennon, sources, tpcds.PARTITIONS)
+        case _:
+            sources = {name: folder / "parquet" / name for name, _, _ in star_tables(given.rows)}
+            queries = named_queries("star")
+            if not is_made:
+                fill_star(pennon, parquet, sources, given.rows)
+    made.touch()
+    return sources, queries
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("suite", choices=("tpch", "star"))
-    arguments.add_argument("--scale", type=float, default=1, help="of TPC-H: 1 is 6 million lines")
+    arguments.add_argument("suite", choices=("tpch", "tpcds", "star"))
+    arguments.add_argument("--scale", type=float, default=1, help="of TPC-H and TPC-DS")
     arguments.add_argument("--rows", type=int, default=6_000_000, help="of the star's sales")
     arguments.add_argument("--rounds", type=int, default=3, help="that count, after the first")
     arguments.add_argument("--only", default="", help="names of queries, with commas")
@@ -244,7 +267,7 @@ def main() -> None:
         "--conf", action="append", default=[], help="KEY=VALUE of Spark, for both"
     )
     given = arguments.parse_args()
-    size = f"sf{given.scale:g}" if given.suite == "tpch" else f"{given.rows}"
+    size = f"{given.rows}" if given.suite == "star" else f"sf{given.scale:g}"
     folder = FOLDER / f"{given.suite}_{size}"
     if given.again:
         shutil.rmtree(folder, ignore_errors=True)
@@ -255,27 +278,14 @@ def main() -> None:
     parquet = Side(PARQUET, here, conf, "", partitioned=False)
     for side in (pennon, parquet):
         side.start()
-    made = folder / "made"
-    if given.suite == "tpch":
-        sources = tpch_sources(given.scale, folder)
-        if not made.exists():
-            fill_tpch(pennon, sources)
-    elif made.exists():
-        sources = {name: folder / "parquet" / name for name, _, _ in star_tables(given.rows)}
-    else:
-        sources = fill_star(pennon, parquet, folder, given.rows)
-    made.touch()
+    sources, stated = tables_and_queries(given, folder, pennon, parquet)
     pennon.run("USE lance.bench")
     parquet.run(*views(sources))
     engines = outside_engines(given)
     for engine in engines:
         engine.start(sources)
     wanted = [name for name in given.only.split(",") if name]
-    queries = {
-        name: sql
-        for name, sql in named_queries(given.suite).items()
-        if not wanted or name in wanted
-    }
+    queries = {name: sql for name, sql in stated.items() if not wanted or name in wanted}
     load = OtherLoad.start()
     sides: list[Side | Engine] = [pennon, parquet, *engines]
     results = race(sides, queries, given.rounds, profiled=given.profile)
