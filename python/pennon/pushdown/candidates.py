@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pennon.plan import Expand, Filter, Group, Join, Limit, Project, Union, Window
+from pennon.plan import Expand, Filter, Group, Join, Limit, OneRow, Project, Union, Window
 from pennon.predicate.semantics import Declined
 from pennon.pushdown.query import FragmentQuery, fragment_query
 from pennon.pushdown.restriction import restriction_of
@@ -186,6 +186,8 @@ class _Finder:
         """Divide a subtree by the key of its scans, or each of its scans in any way."""
         view = self.division.view
         inside = view.subtree(root)
+        if any(isinstance(view[number], OneRow) for number in inside):
+            return None  # every task would have that row
         joins = {number for number in inside if isinstance(view[number], Join)}
         if not joins.issubset(() if group is None else group.joins):
             return None

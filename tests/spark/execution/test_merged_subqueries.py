@@ -98,6 +98,21 @@ def test_one_row_of_values_stands_beside_the_rows_of_several_queries(star: StarS
         assert "NestedLoop" not in plan, plan
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT pk, amt FROM f UNION ALL SELECT -1, (SELECT max(amt) FROM f)",
+        "SELECT p.pk, most FROM p RIGHT JOIN (SELECT (SELECT max(pk) - 1 FROM f) AS most) m"
+        " ON p.pk > most",
+        "SELECT pk, count(*), sum(amt) FROM (SELECT pk, amt FROM f UNION ALL"
+        " SELECT (SELECT min(pk) FROM f WHERE q < 2), 5) GROUP BY pk",
+    ],
+)
+def test_a_row_of_no_table_comes_once_from_all_tasks(star: StarSessions, sql: str) -> None:
+    differences, _ = star.differences(sql)
+    assert differences == []
+
+
 def test_what_spark_executes_reads_the_table_once_too(
     spark: SparkSession, star: StarSessions
 ) -> None:
