@@ -85,8 +85,10 @@ class StarQueries:
         if choice < 0.73:
             restricted = self.subquery_condition({alias: known}) or where
             return f"(SELECT * FROM {table} {alias} WHERE {restricted})", known
-        if choice < 0.79:
+        if choice < 0.76:
             return self.shared_relation(table)
+        if choice < 0.79:
+            return f"({self.one_row(table, known)})", known
         if choice < 0.86:
             return self.united(table)
         if choice < 0.91:
@@ -146,7 +148,14 @@ class StarQueries:
             marked = [self.marked(column) for column in shared]
             listed = ", ".join(marked if self.rng.random() < 0.4 else shared)
             texts.append(f"SELECT {listed} FROM {table_} {alias}{where}")
+        if self.rng.random() < 0.25:
+            texts.append(self.one_row(table, shared))
         return f"({' UNION ALL '.join(texts)})", shared
+
+    def one_row(self, table: str, columns: Sequence[str]) -> str:
+        """Write a row of no table, whose values are subqueries."""
+        listed = (f"(SELECT max({column}) FROM {table}) AS {column}" for column in columns)
+        return f"SELECT {', '.join(listed)}"
 
     def marked(self, column: str) -> str:
         """Write a literal for some columns, as what tells inputs of a UNION apart."""
