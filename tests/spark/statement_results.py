@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,10 +28,8 @@ def location_of(spark: SparkSession, table: str) -> str:
     return str(next(row.data_type for row in described if row.col_name == "Location"))
 
 
-def failure_of(
-    spark: SparkSession, statement: str, error: type[PySparkException] = AnalysisException
-) -> str:
+def failure_of(spark: SparkSession, statement: str) -> str:
     """The message with which a statement is refused."""
-    with pytest.raises(error) as caught:
+    with pytest.raises(AnalysisException) as caught:
         spark.sql(statement).collect()
     return str(caught.value)

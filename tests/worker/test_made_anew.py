@@ -96,18 +96,11 @@ def test_rows_that_another_writer_adds_to_a_leaf_in_weak_mode_are_read_by_the_ne
 def test_a_task_that_meets_another_table_at_the_place_names_its_own(driver: Driver) -> None:
     orders = driver.create(["shop", "orders"], FIELDS, BY_REGION)
     others = driver.create(["shop", "others"], FIELDS, BY_REGION)
-    planned = driver.ask(
-        "plan_write",
-        table=orders["table"],
-        schema=orders["schema"],
-        mode="append",
-        options={},
-        query_id="q",
-    )
+    write = driver.plan_append(orders)
     place, other = (json.loads(table["table"])["location"] for table in (orders, others))
     shutil.rmtree(place)
     shutil.copytree(other, place)
     with pytest.raises(
         WorkerFailed, match=r"\[TABLE_MADE_ANEW\] Cannot use table lance\.shop\.orders "
     ):
-        driver.connection.upload(planned["write"], rows([1], "eu"))
+        driver.connection.upload(write, rows([1], "eu"))

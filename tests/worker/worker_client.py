@@ -248,7 +248,8 @@ class Driver:
             **more,
         )
 
-    def insert(self, table: dict, rows: pa.Table) -> int:
+    def plan_append(self, table: dict) -> str:
+        """Plan a write; what is given is uploaded with the rows."""
         planned = self.ask(
             "plan_write",
             table=table["table"],
@@ -257,8 +258,12 @@ class Driver:
             options={},
             query_id="q",
         )
-        reply = self.connection.upload(planned["write"], rows)
-        return self.ask("commit_write", write=planned["write"], staged=reply["staged"])["snapshot"]
+        return str(planned["write"])
+
+    def insert(self, table: dict, rows: pa.Table) -> int:
+        write = self.plan_append(table)
+        reply = self.connection.upload(write, rows)
+        return self.ask("commit_write", write=write, staged=reply["staged"])["snapshot"]
 
     def scan(
         self, table: dict, predicates: Sequence[str] = (), schema: dict | None = None

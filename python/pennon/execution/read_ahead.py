@@ -7,7 +7,7 @@ there when its turn comes, a large one goes on streaming.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -51,22 +51,35 @@ def run_ahead(relation: Relation) -> BatchStream:
         PredicateNotEvaluable: Lance does not understand a residual.
     """
     residuals = dict.fromkeys(leaf.residual for leaf in relation.leaves)
-    ways = {residual: read_by_lance(residual, relation) for residual in residuals}
+    ways = {residual: _Way.of(read_by_lance(residual, relation)) for residual in residuals}
     return BatchStream(
         LeafViews(relation.schema, relation.namespace_schema).schema, _batches(relation, ways)
     )
 
 
-def _batches(
-    relation: Relation, ways: Mapping[str | None, LeafReading]
-) -> Iterator[pa.RecordBatch]:
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to read leaves, and its condition as a query, which takes longer than to read one."""
+
+    reading: LeafReading
+    query: str | None
+
+    @classmethod
+    def of(cls, reading: LeafReading) -> _Way:
+        if reading.condition is None:
+            return cls(reading, None)
+        holds = exp.alias_(reading.condition.copy(), _HOLDS, quoted=True)
+        return cls(reading, exp.select(holds).from_(_ROWS).sql(dialect=DataFusion))
+
+
+def _batches(relation: Relation, ways: Mapping[str | None, _Way]) -> Iterator[pa.RecordBatch]:
     for begun, rest in at_once(partial(_begin, relation, ways), relation.leaves):
         yield from begun
         yield from rest
 
 
 def _begin(
-    relation: Relation, ways: Mapping[str | None, LeafReading], leaf: LeafRead
+    relation: Relation, ways: Mapping[str | None, _Way], leaf: LeafRead
 ) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch]]:
     batches = _scan(relation, ways[leaf.residual], leaf)
     begun: list[pa.RecordBatch] = []
@@ -79,17 +92,17 @@ def _begin(
     return begun, batches
 
 
-def _scan(relation: Relation, way: LeafReading, leaf: LeafRead) -> Iterator[pa.RecordBatch]:
+def _scan(relation: Relation, way: _Way, leaf: LeafRead) -> Iterator[pa.RecordBatch]:
     try:
         dataset = relation.opened(leaf)
-        batches = replace(leaf, residual=way.residual).scanned(dataset, way.views)
-        if way.condition is None:
+        reading = way.reading
+        batches = replace(leaf, residual=reading.residual).scanned(dataset, reading.views)
+        if way.query is None:
             yield from batches
             return
         names = relation.schema.names
-        query = _query_of(way.condition)
         for batch in batches:
-            yield batch.filter(_holds(query, batch)).select(names)
+            yield batch.filter(_holds(way.query, batch)).select(names)
     except (ValueError, OSError) as error:
         if leaf.residual is None or _REFUSED not in str(error):
             raise
@@ -99,12 +112,6 @@ def _scan(relation: Relation, way: LeafReading, leaf: LeafRead) -> Iterator[pa.R
             namespace=relation.namespace,
             reason=reason.strip(": .") or str(error),
         ) from error
-
-
-def _query_of(condition: exp.Expr) -> str:
-    """Write the query of a condition's value for each row: it takes longer than one batch of it."""
-    query = exp.select(exp.alias_(condition.copy(), _HOLDS, quoted=True)).from_(_ROWS)
-    return query.sql(dialect=DataFusion)
 
 
 def _holds(query: str, batch: pa.RecordBatch) -> pa.Array:

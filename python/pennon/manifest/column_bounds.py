@@ -321,11 +321,11 @@ def _rows(snapshot: Snapshot, fragment: lance.LanceFragment) -> Iterator[pa.Tabl
     """Read the table rows of a fragment, some at a time."""
     is_table = exp.column("object_type").eq(exp.Literal.string(TABLE)).sql(dialect=DataFusion)
     columns = ["metadata", READ_VERSION.name, READ_BRANCH, READ_TAG]
-    bounds_of = [name for name in columns if name in snapshot.manifest.schema.names]
+    present = [name for name in columns if name in snapshot.manifest.schema.names]
     read: list[pa.RecordBatch] = []
     try:
         scanned = snapshot.manifest.scanner(
-            columns=bounds_of,
+            columns=present,
             filter=is_table,
             fragments=[fragment],
             with_row_address=True,

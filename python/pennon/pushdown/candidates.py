@@ -136,8 +136,6 @@ class _Finder:
                 yield candidate
             return
         divided = set(self.division.view.scans(root))
-        if not divided:
-            return
         for group in self.division.keys.groups:
             if divided == set(group.scans):
                 candidate = self.divided(root, group)

@@ -158,18 +158,20 @@ def _condition(node: Join, inputs: tuple[Selected, Selected], semantics: Semanti
     conjuncts = conjuncts_of(node.condition)
     equalities = [part for part in conjuncts if finds_partners(part, left, right)]
     others = [part for part in conjuncts if part not in equalities]
-    for part in others:
-        if typed_expression(part, both, semantics, pa.bool_()).can_fail and not is_of_pairs(
-            node.join_type, part, equalities, (left, right)
-        ):
-            raise Declined(why="a condition of a join that may be an error for other rows")
-    if not equalities or len(conjuncts) == 1:
-        return typed_condition(node.condition, both, semantics)
     written = [typed_condition(part, both, semantics) for part in equalities]
-    if others:
-        rest = reduce(lambda one, other: exp.And(this=one, expression=other), others)
-        written.append(enclosed(typed_condition(rest, both, semantics)))
-    return reduce(lambda one, other: exp.And(this=one, expression=other), written)
+    if others or not equalities:
+        rest = reduce(_and, others) if equalities else node.condition
+        value = typed_expression(rest, both, semantics, pa.bool_())
+        for part in others if value.can_fail else ():
+            fails = typed_expression(part, both, semantics, pa.bool_()).can_fail
+            if fails and not is_of_pairs(node.join_type, part, equalities, (left, right)):
+                raise Declined(why="a condition of a join that may be an error for other rows")
+        written.append(enclosed(value.tree))
+    return reduce(_and, written)
+
+
+def _and(one: exp.Expr, other: exp.Expr) -> exp.Expr:
+    return exp.And(this=one, expression=other)
 
 
 def restricted_to_keys(name: str, below: Selected, key: str, keys: Selected) -> Selected:
