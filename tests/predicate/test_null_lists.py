@@ -11,9 +11,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from sqlglot import parse_one
+from sqlglot import exp, parse_one
 
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.values.literal_list import LiteralList
 
 VALUES = [None, 0, 1, 2, 3, 4]
 Answer = Callable[[int | None], bool | None]
@@ -72,3 +73,14 @@ def test_null_is_neither_in_a_list_nor_outside(condition: Condition) -> None:
         dataset = lance.write_dataset(ROWS, f"{folder}/leaf")
         kept = dataset.to_table(filter=written)["a"].to_pylist()
     assert kept == [value for value, is_kept in zip(VALUES, expected, strict=True) if is_kept]
+
+
+def test_a_long_list_may_itself_be_compared() -> None:
+    listed_values = LiteralList.of([pa.scalar(1), pa.scalar(2)])
+    is_listed = exp.paren(exp.In(this=exp.column("a"), field=listed_values))
+    either = exp.or_(is_listed.eq(exp.true()), is_listed.eq(exp.false()))
+    context = datafusion.SessionContext()
+    context.register_record_batches("t", [ROWS.to_batches()])
+    answer = context.sql(f"SELECT ({either.sql(dialect=DataFusion)}) AS r FROM t").collect()
+    values = [value for batch in answer for value in batch["r"].to_pylist()]
+    assert values == [None if value is None else True for value in VALUES]

@@ -32,17 +32,15 @@ def with_null_safe_lists(tree: exp.Expr) -> exp.Expr:
         >>> print(with_null_safe_lists(parse_one("a IN (1, 2) OR b IN (1, 2)")))
         a IN (1, 2) OR b IN (1, 2)
     """
-    counts: Counter[str] = Counter()
+    counts: Counter[exp.Expr] = Counter()
     for node in _lists_and_ors(tree):
         if isinstance(node, exp.In):
             if not _is_safe(node):
-                counts[_key(node.this)] += 1
+                counts[node.this] += 1
         elif not isinstance(_above(node), exp.Or):
-            keys = Counter(
-                _key(operand.this) for operand in _operands(node) if _is_equality(operand)
-            )
-            counts.update(key for key, count in keys.items() if count >= _FEWEST)
-    risky = {key for key, count in counts.items() if count >= _FEWEST}
+            compared = Counter(operand.this for operand in _operands(node) if _is_equality(operand))
+            counts.update(value for value, count in compared.items() if count >= _FEWEST)
+    risky = {value for value, count in counts.items() if count >= _FEWEST}
     return tree.transform(lambda node: _rewritten(node, risky)) if risky else tree
 
 
@@ -59,9 +57,9 @@ def _lists_and_ors(tree: exp.Expr) -> Iterator[exp.Expr]:
             waiting += node.args.values()
 
 
-def _rewritten(node: exp.Expr, risky: set[str]) -> exp.Expr:
+def _rewritten(node: exp.Expr, risky: set[exp.Expr]) -> exp.Expr:
     is_list = isinstance(node, exp.In) or _is_equality(node)
-    if not is_list or _key(node.this) not in risky or _is_safe(node):
+    if not is_list or node.this not in risky or _is_safe(node):
         return node
     operand = node.this
     is_null = exp.Is(this=operand.copy(), expression=exp.Null())
@@ -83,7 +81,8 @@ def _is_safe(node: exp.Expr) -> bool:
     other = above.expression if isinstance(above, exp.And) else None
     if not isinstance(other, exp.Not) or not isinstance(other.this, exp.Is):
         return False
-    return _key(other.this.this) == _key(node.this)
+    is_same: bool = other.this.this == node.this
+    return is_same
 
 
 def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -103,7 +102,3 @@ def _above(node: exp.Expr) -> exp.Expr | None:
     while isinstance(above, exp.Paren):
         above = above.parent
     return above
-
-
-def _key(operand: exp.Expr) -> str:
-    return operand.sql()
