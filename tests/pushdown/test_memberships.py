@@ -37,6 +37,18 @@ def test_not_in_sees_the_nulls_of_the_whole_right_side(
     assert computed(nodes, relations)["c1"].to_pylist() == expected
 
 
+def test_a_membership_of_a_long_list_may_be_looked_for(tmp_path: Path) -> None:
+    rows, flags = pa.table({"c1": [1, 99]}), pa.table({"c11": [True]})
+    equality = f"(`c1` IN ({', '.join(map(str, range(60)))})) = `c11`"
+    no_member = f"(({equality}) OR (({equality}) IS NULL))"
+    nodes = [scan_of(rows), scan_of(flags), Join(0, 1, JoinType.ANTI, no_member)]
+    relations = [
+        relation(tmp_path, "rows", rows.schema, [rows]),
+        relation(tmp_path, "flags", flags.schema, [flags]),
+    ]
+    assert computed(nodes, relations)["c1"].to_pylist() == [99]
+
+
 def test_a_condition_too_deep_to_read_is_no_not_in() -> None:
     """It stays in Spark; it ended the planning of the whole query."""
     deep = f"{'(' * 40}`c1` = `c11`{')' * 40}"

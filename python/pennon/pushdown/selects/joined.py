@@ -320,12 +320,10 @@ def _sides_of(
         Declined: They are not of one input each, or of two types.
     """
     left, right = inputs
-    texts = [side.sql(dialect="spark") for side in pair]
     names = {column.name for column in pair[0].find_all(exp.Column)}
-    if names <= set(right.types):
-        texts.reverse()
-    value = typed_expression(texts[0], left.types, semantics)
-    member = typed_expression(texts[1], right.types, semantics)
+    of_left, of_right = reversed(pair) if names <= set(right.types) else pair
+    value = typed_expression(of_left, left.types, semantics)
+    member = typed_expression(of_right, right.types, semantics)
     if value.type != member.type:
         raise Declined(why="a membership of two types")
     return value, member
