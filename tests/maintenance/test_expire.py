@@ -42,6 +42,11 @@ def read(location: str, version: int) -> Rows:
     return regions(Snapshot.open(location, version))
 
 
+def files_below(snapshot: Snapshot) -> set[str]:
+    root = Path(snapshot.location)
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
 def lost_and_recorded(snapshot: Snapshot) -> tuple[set[int], set[int]]:
     """Detached versions on disk, and those that the manifest records."""
     on_disk = {
@@ -72,8 +77,14 @@ def test_what_a_kept_version_reads_stays_and_no_other_version_does(
             name = "append" if kind == "append" else "replace"
             snapshot = changed(snapshot, name, stage(snapshot, rows))
         past[snapshot.version] = regions(snapshot)
-    retained = random.choice([1, 3, 6])
+    retained, stored = random.choice([1, 3, 6]), files_below(snapshot)
+    listed = expire(snapshot.location, older_than=later(), retain_last=retained, dry_run=True)
+    assert files_below(snapshot) == stored
     done = expire(snapshot.location, older_than=later(), retain_last=retained)
+    assert done == listed
+    assert {path for path in stored - files_below(snapshot) if "__manifest" not in path} == set(
+        done.files
+    )
     kept = sorted(past)[-retained:]
     assert set(done.versions) >= set(past) - set(kept)
     assert {version: read(snapshot.location, version) for version in kept} == {
@@ -237,16 +248,24 @@ def test_the_command_and_the_procedure_do_it(
     snapshot = make(tmp_path)
     for step in range(4):
         snapshot = changed(snapshot, "replace", stage(snapshot, {step: "eu"}))
-    assert (
-        main(["expire", snapshot.location, "--retain-last", "2", "--older-than", "2999-01-01"]) == 0
-    )
+    command = ["expire", snapshot.location, "--retain-last", "2", "--older-than", "2999-01-01"]
+    assert main([*command, "--dry-run"]) == 0
+    listed = capsys.readouterr().out
+    assert "4 versions to expire, 2 versions of leaves to delete, 6 files" in listed
+    assert listed.count("\n") == 4 + 6 + 1
+    assert main(command) == 0
     assert "4 versions expired, 2 versions of leaves deleted, 6 files" in capsys.readouterr().out
     micros = 32_472_144_000_000_000
     catalog = Catalog("lance", str(tmp_path))
     arguments = {"table": snapshot.location, "older_than": micros}
-    schema, rows = call(catalog, "expire_snapshots", arguments)
+    schema, planned = call(catalog, "expire_snapshots", {**arguments, "dry_run": True})
     names = [row["name"] for row in schema["fields"]]  # type: ignore[attr-defined]
+    told = dict(zip(names, planned[0], strict=True))
+    assert (told["expired_versions"], told["versions"]) == (2, "5, 6")
+    assert str(told["files"]).count("\n") == 2
+    _, rows = call(catalog, "expire_snapshots", arguments)
     assert dict(zip(names, rows[0], strict=True))["deleted_leaf_versions"] == 1
+    assert (rows[0][:4], rows[0][4:]) == (planned[0][:4], (None, None, ""))
     assert regions(latest(snapshot)) == {"eu": [3]}
     with pytest.raises(ProcedureArgument, match="at least 1"):
         call(catalog, "expire_snapshots", {"table": snapshot.location, "retain_last": 0})

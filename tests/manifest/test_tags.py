@@ -68,7 +68,10 @@ def test_what_a_tag_names_stays_until_the_tag_goes(table: PartitionedNamespace) 
     lance.dataset(f"{table.location}/__manifest").tags.replace_metadata(
         "short", {"pennon.max-ref-age-ms": "0"}
     )
+    listed = table.maintenance.expire_snapshots(datetime.now(UTC) + FUTURE, dry_run=True)
+    assert (listed.tags, ids(table, tagged)) == (["short"], [1, 2])
     done = table.maintenance.expire_snapshots(datetime.now(UTC) + FUTURE)
+    assert done == listed
     assert (done.tags, done.versions) == (["short"], [tagged])
     assert done.leaf_versions > 0
     with pytest.raises(SnapshotNotFound):

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import pennon
 from pennon.catalog.configured_catalog import Catalog, is_local
 from pennon.catalog.directory import Directory
-from pennon.cli.maintenance_commands import add_commands
-from pennon.cli.table_argument import (
+from pennon.cli.commands.repair_commands import add_repair_commands
+from pennon.cli.commands.table_argument import (
     add_root,
     add_storage,
     lake_of,
@@ -19,7 +19,8 @@ from pennon.cli.table_argument import (
     pairs,
     positive,
 )
-from pennon.cli.table_commands import add_table_commands
+from pennon.cli.commands.table_commands import add_table_commands
+from pennon.cli.commands.upkeep_commands import add_upkeep_commands
 from pennon.errors import PennonError
 from pennon.manifest.dataset.storage import storage_failure
 from pennon.namespace.opening import absolute
@@ -67,7 +68,8 @@ def parser() -> argparse.ArgumentParser:
     _add_sql(commands)
     _add_serve(commands)
     _add_conf_command(commands)
-    add_commands(commands)
+    add_repair_commands(commands)
+    add_upkeep_commands(commands)
     return command_line
 
 

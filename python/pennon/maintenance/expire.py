@@ -19,7 +19,7 @@ Lance's own clean-up is never run on a leaf: to it every detached version is was
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
@@ -58,13 +58,14 @@ _MERGES: Final = ("Rewrite", "BaseOperation")
 
 @dataclass(slots=True)
 class Expired:
-    """What was removed.
+    """What was removed, or would be.
 
     Args:
         versions: Versions of ``__manifest``.
         tags: Tags that were to hold until a time that is over.
         leaf_versions: Versions of leaves.
-        num_files: Files of leaves, those of the versions themselves included.
+        files: Files of leaves, those of the versions themselves included, relative to the
+            namespace.
         num_bytes: Bytes of their data files.
         notes: What was left alone, and why.
     """
@@ -72,9 +73,14 @@ class Expired:
     versions: list[int] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     leaf_versions: int = 0
-    num_files: int = 0
+    files: list[str] = field(default_factory=list)
     num_bytes: int = 0
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def num_files(self) -> int:
+        """How many files there are."""
+        return len(self.files)
 
 
 def expire(
@@ -83,6 +89,7 @@ def expire(
     *,
     older_than: datetime | None = None,
     retain_last: int | None = None,
+    dry_run: bool = False,
     progress: Progress = no_progress,
 ) -> Expired:
     """Remove old versions of a namespace and the leaf versions that only they named.
@@ -94,6 +101,7 @@ def expire(
             ``history.expire.max-snapshot-age-ms`` says, or five days ago.
         retain_last: How many of the newest versions stay whatever their age, at least one; None for
             what the table's ``history.expire.min-snapshots-to-keep`` says, or one.
+        dry_run: Whether to list only.
         progress: Called with how far it is.
 
     Raises:
@@ -110,15 +118,19 @@ def expire(
     options = dict(storage_options or {})
     manifest = open_manifest(location, storage_options=options)
     read_specs(manifest.metadata, location)
-    over = _drop_tags_that_are_over(manifest, location)
-    done = Expired(tags=over)
-    done.versions.extend(expirable_versions(manifest, older_than, retain_last))
+    done = Expired(tags=_tags_that_are_over(manifest))
+    if not dry_run:
+        for name in done.tags:
+            drop_tag(manifest, name, table=location)
+    done.versions.extend(expirable_versions(manifest, older_than, retain_last, done.tags))
     kept = {int(entry["version"]) for entry in listed_versions(manifest)} - set(done.versions)
     recorded = recorded_versions(location, [*done.versions, max(kept)], options)
-    oldest_kept = min(version for version in kept if version > max(done.versions, default=0))
-    versions = _remove_versions(manifest, location, options, done, oldest_kept)
-    if versions is None:
-        return done
+    versions = sorted(kept)
+    if not dry_run:
+        left = _remove_versions(manifest, location, options, done, versions)
+        if left is None:
+            return done
+        versions = left
     unneeded = recorded - named_versions(location, versions, options)
     forget_leaves()
     deleted: set[LeafVersion] = set()
@@ -126,9 +138,10 @@ def expire(
     for at, place in enumerate(places, 1):
         progress("leaves cleaned up", at, len(places))
         doomed = {version for key, version in unneeded if key == place}
-        gone = _delete(location, place, options, doomed, done)
+        gone = _delete(location, place, options, doomed, done, dry_run=dry_run)
         deleted |= {(place, version) for version in gone}
-    _forget_records(location, options, deleted, versions[0], done)
+    if not dry_run:
+        _forget_records(location, options, deleted, versions[0], done)
     return done
 
 
@@ -137,7 +150,7 @@ def _remove_versions(
     location: str,
     options: StorageOptions,
     done: Expired,
-    oldest_kept: int,
+    kept: Sequence[int],
 ) -> list[int] | None:
     """Remove versions of ``__manifest``; give those that are left.
 
@@ -146,13 +159,14 @@ def _remove_versions(
         location: The namespace.
         options: Given to Lance.
         done: The versions that shall go.
-        oldest_kept: The oldest behind all of them.
+        kept: The others.
 
     Returns:
         None where one got a tag at this very moment, as a rollback gives it: what it reads of
         leaves is left to the next run.
     """
     if done.versions:
+        oldest_kept = min(version for version in kept if version > max(done.versions))
         with expiring(manifest, oldest_kept, table=location):
             try:
                 manifest.cleanup_old_versions(
@@ -180,18 +194,16 @@ def _remove_versions(
     return None
 
 
-def _drop_tags_that_are_over(manifest: lance.LanceDataset, location: str) -> list[str]:
+def _tags_that_are_over(manifest: lance.LanceDataset) -> list[str]:
     now = datetime.now(UTC)
-    over = [tag.name for tag in tags_of(manifest).values() if tag.is_over(now)]
-    for name in over:
-        drop_tag(manifest, name, table=location)
-    return over
+    return [tag.name for tag in tags_of(manifest).values() if tag.is_over(now)]
 
 
 def expirable_versions(
     manifest: lance.LanceDataset,
     older_than: datetime | None = None,
     retain_last: int | None = None,
+    ignored_tags: Collection[str] = (),
 ) -> list[int]:
     """List the versions that may go; the newest and those with a tag stay.
 
@@ -199,6 +211,7 @@ def expirable_versions(
         manifest: ``__manifest`` at its newest version.
         older_than: As of ``expire``.
         retain_last: As of ``expire``.
+        ignored_tags: Tags that hold nothing any more.
 
     Raises:
         InvalidRetention: A property that is asked for is no number that it can be.
@@ -209,7 +222,8 @@ def expirable_versions(
     retain_last = kept_versions(properties) if retain_last is None else retain_last
     if manifest.branches.list():
         return []
-    tagged = {int(tag["version"]) for tag in manifest.tags.list().values()}
+    tags = manifest.tags.list()
+    tagged = {int(tag["version"]) for name, tag in tags.items() if name not in ignored_tags}
     listed = sorted(listed_versions(manifest), key=lambda entry: int(entry["version"]))
     old = [int(entry["version"]) for entry in listed if version_time(entry) < limit]
     old = [version for version in old if version not in tagged]
@@ -234,7 +248,13 @@ def _first_kept(manifest: lance.LanceDataset, versions: Sequence[int], retain_la
 
 
 def _delete(
-    location: str, place: str, options: StorageOptions, unneeded: set[int], done: Expired
+    location: str,
+    place: str,
+    options: StorageOptions,
+    unneeded: set[int],
+    done: Expired,
+    *,
+    dry_run: bool,
 ) -> set[int]:
     """Delete versions of a leaf and the files that only they have; give those that are gone."""
     try:
@@ -254,8 +274,8 @@ def _delete(
         return set()
     manifests = {manifest_path(version) for version in doomed}
     for path in [*sorted(lost - manifests), *sorted(manifests)]:
-        size = leaf.remove(path)
-        done.num_files += 1
+        size = leaf.sizes.get(path, 0) if dry_run else leaf.remove(path)
+        done.files.append(f"{place}/{path}")
         done.num_bytes += size if path.startswith("data/") else 0
     done.leaf_versions += len(doomed)
     return unneeded - present | doomed

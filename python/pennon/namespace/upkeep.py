@@ -89,7 +89,11 @@ class Maintenance:
         return done
 
     def expire_snapshots(
-        self, older_than: datetime | None = None, retain_last: int | None = None
+        self,
+        older_than: datetime | None = None,
+        retain_last: int | None = None,
+        *,
+        dry_run: bool = False,
     ) -> Expired:
         """Remove old versions, and the files that only they read.
 
@@ -98,6 +102,7 @@ class Maintenance:
                 long as the table's ``history.expire.max-snapshot-age-ms`` says, or five days ago.
             retain_last: How many of the newest versions stay whatever their age; None for what the
                 table's ``history.expire.min-snapshots-to-keep`` says, or one.
+            dry_run: Whether to list only.
 
         Example:
             >>> import pennon, tempfile
@@ -110,7 +115,11 @@ class Maintenance:
         check_least("expire_snapshots", "retain_last", retain_last, 1)
         older_than = _with_zone(older_than)
         return expire(
-            self.location, self.storage_options, older_than=older_than, retain_last=retain_last
+            self.location,
+            self.storage_options,
+            older_than=older_than,
+            retain_last=retain_last,
+            dry_run=dry_run,
         )
 
     def vacuum(self, older_than: datetime | None = None, *, dry_run: bool = False) -> Vacuumed:

@@ -118,7 +118,7 @@ def test_expired_versions_are_gone_and_the_others_as_they_were(
     for step in range(4):
         spark.sql(f"INSERT OVERWRITE {namespace}.t VALUES ({step}, 'eu')")
     call = f"CALL lance.system.expire_snapshots(table => '{namespace}.t', retain_last => 2"
-    assert spark.sql(f"{call})").first() == (0, 0, 0, 0, "")
+    assert spark.sql(f"{call})").first() == (0, 0, 0, 0, None, None, "")
     done = spark.sql(f"{call}, older_than => TIMESTAMP '2999-01-01 00:00:00')").first()
     assert done is not None
     # of each of the two leaf versions: its data file, its manifest and its transaction

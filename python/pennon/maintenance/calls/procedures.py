@@ -80,15 +80,18 @@ def _migrate(catalog: Catalog, arguments: Arguments) -> Rows:
 
 
 def _expire(catalog: Catalog, arguments: Arguments) -> Rows:
-    retained, micros = arguments.get("retain_last"), arguments.get("older_than")
+    retained, is_dry = arguments.get("retain_last"), bool(arguments.get("dry_run"))
     done = expire(
         located(catalog, str(arguments["table"])),
         catalog.storage,
-        older_than=moment_of(micros),
+        older_than=moment_of(arguments.get("older_than")),
         retain_last=retained if isinstance(retained, int) else None,
+        dry_run=is_dry,
     )
-    notes = "; ".join(done.notes)
-    return ((len(done.versions), done.leaf_versions, done.num_files, done.num_bytes, notes),)
+    counts = (len(done.versions), done.leaf_versions, done.num_files, done.num_bytes)
+    versions = ", ".join(map(str, done.versions)) if is_dry else None
+    files = "\n".join(done.files) if is_dry else None
+    return ((*counts, versions, files, "; ".join(done.notes)),)
 
 
 def _vacuum(catalog: Catalog, arguments: Arguments) -> Rows:
@@ -207,6 +210,7 @@ PROCEDURES: Mapping[str, Procedure] = {
                 TABLE,
                 Parameter("older_than", "timestamp"),
                 Parameter("retain_last", "long", least=1),
+                Parameter("dry_run", "boolean"),
                 Parameter(
                     "snapshot_ids",
                     "array<long>",
@@ -218,7 +222,8 @@ PROCEDURES: Mapping[str, Procedure] = {
                     ("expired_versions", "deleted_leaf_versions", "deleted_files", "freed_bytes"),
                     "long",
                 ),
-                "notes": "string",
+                # Numbers with commas between, and one path a line; of a dry run alone.
+                **dict.fromkeys(("versions", "files", "notes"), "string"),
             },
             _expire,
         ),

@@ -9,9 +9,16 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from pennon.cli.commands.table_argument import (
+    add_root,
+    add_storage,
+    add_table,
+    lake_of,
+    opened,
+    positive,
+)
 from pennon.cli.output.row_format import print_table
 from pennon.cli.output.table_picture import table_picture
-from pennon.cli.table_argument import add_root, add_storage, add_table, lake_of, opened, positive
 from pennon.namespace.opening import absolute
 
 if TYPE_CHECKING:

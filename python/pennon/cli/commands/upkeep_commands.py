@@ -1,88 +1,34 @@
-"""The commands that check and repair tables: they parse arguments, call and print."""
+"""The commands for the upkeep of tables: they parse arguments, call and print."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from datetime import UTC, datetime
-from typing import Final
 
-import pennon
-from pennon.cli.output.progress_line import progress_line
-from pennon.cli.table_argument import (
-    add_root,
-    add_storage,
+from pennon.cli.commands.table_argument import (
     add_table,
-    lake_of,
     location_of,
     moment,
-    pair,
     pairs,
     positive,
 )
-from pennon.draft import open_snapshot
-from pennon.errors import NamespaceHasNoManifest, NotPartitionedNamespace, PennonError
-from pennon.maintenance.adoption.split import adopt_or_split
-from pennon.maintenance.checks.check import check
-from pennon.maintenance.checks.findings import CheckReport, Severity
+from pennon.cli.output.progress_line import progress_line
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
-from pennon.maintenance.migrate import migrate
-from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.statistics.analyze import analyze
 from pennon.maintenance.vacuum import vacuum
-from pennon.manifest import Snapshot
-from pennon.namespace.opening import absolute
 from pennon.transaction.mode_change import MODES, set_transaction_mode
 
-__all__ = ["add_commands"]
-
-_MOST_FINDINGS: Final = 200
+__all__ = ["add_upkeep_commands"]
 
 _Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 
 
-def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
+def add_upkeep_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     """Add the commands to the parser of ``pennon``."""
-    checked = _command(
-        commands,
-        "check",
-        "check every rule of the format against the files; without a table, all of the root",
-        is_optional=True,
-    )
-    checked.add_argument("--version", dest="at", type=int, help="a version of its __manifest")
-    checked.add_argument("--json", action="store_true", help="print JSON")
-    checked.set_defaults(run=_check)
-    repaired = _command(commands, "repair", "restore manifest columns that a writer dropped")
-    repaired.set_defaults(run=_repair)
-    adopted = commands.add_parser("adopt", help="make existing Lance datasets partitions in place")
-    adopted.add_argument("dataset", help="folder or URL of a Lance dataset, or of several")
-    adopted.add_argument(
-        "--into", required=True, metavar="TABLE", help="its name below --root, or its path"
-    )
-    add_root(adopted, None)
-    add_storage(adopted)
-    adopted.add_argument(
-        "--values",
-        nargs="+",
-        action="extend",
-        default=[],
-        type=pair,
-        metavar="NAME=VALUE",
-        help="partition values, by partition field or source column",
-    )
-    adopted.add_argument("--move", action="store_true", help="move datasets into the namespace")
-    adopted.add_argument(
-        "--split", action="store_true", help="copy the rows into the partitions they belong to"
-    )
-    adopted.set_defaults(run=_adopt)
-    migrated = _command(commands, "migrate", "bring a namespace of the older draft to this format")
-    migrated.add_argument("--weak", action="store_true", help="leaves are read at their newest")
-    migrated.add_argument("--remove-old", action="store_true", help="remove the draft's rows")
-    migrated.set_defaults(run=_migrate)
     expired = _command(commands, "expire", "remove old versions and what only they read")
     expired.add_argument(
         "--older-than",
@@ -94,11 +40,8 @@ def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     expired.add_argument(
         "--retain-last", type=_at_least_one, metavar="N", help="newest versions to keep"
     )
+    expired.add_argument("--dry-run", action="store_true", help="list versions and files only")
     expired.set_defaults(run=_expire)
-    _add_upkeep(commands)
-
-
-def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
     vacuumed = _command(commands, "vacuum", "remove files that no version needs")
     vacuumed.add_argument(
         "--older-than",
@@ -166,103 +109,6 @@ def _say(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def _check(options: argparse.Namespace) -> int:
-    with progress_line() as progress:
-        reports = [
-            check(location, pairs(options.storage), version=options.at, progress=progress)
-            for location in _checked(options)
-        ]
-    are_valid = all(report.is_valid for report in reports)
-    if options.json:
-        shown = [report.to_object() for report in reports]
-        one = options.table is not None and len(shown) == 1
-        _say(json.dumps(shown[0] if one else shown, indent=2, ensure_ascii=False))
-        return 0 if are_valid else 1
-    for report in reports:
-        _show(report)
-    return 0 if are_valid else 1
-
-
-def _checked(options: argparse.Namespace) -> list[str]:
-    """Give the locations to check: one table, or all of a root."""
-    if options.table is not None:
-        location = location_of(options)
-        if options.root is not None or not _is_root(location, options):
-            return [location]
-        options.root, options.table = location, None
-    if options.root is None:
-        options.root = "."
-    lake = lake_of(options)
-    return [lake.location_of(name) for name in lake.list_tables()]
-
-
-def _is_root(location: str, options: argparse.Namespace) -> bool:
-    """Tell whether a path is no table, but a root with tables below it."""
-    try:
-        open_snapshot(location, None, None, pairs(options.storage))
-    except NotPartitionedNamespace:
-        return True
-    except NamespaceHasNoManifest:
-        lake = pennon.connect(location, storage_options=pairs(options.storage))
-        return bool(lake.list_tables())
-    except PennonError:
-        return False
-    return False
-
-
-def _show(report: CheckReport) -> None:
-    order = {severity: at for at, severity in enumerate(Severity)}
-    findings = sorted(report.findings, key=lambda finding: order[finding.severity])
-    for finding in findings[:_MOST_FINDINGS]:
-        _say(str(finding))
-    if len(findings) > _MOST_FINDINGS:
-        _say(f"… and {len(findings) - _MOST_FINDINGS} more; --json prints all")
-    _say(
-        f"{report.location} at version {report.version}: {report.leaves} leaves,"
-        f" {report.rows} rows checked, {len(report.violations)} violations"
-    )
-
-
-def _repair(options: argparse.Namespace) -> int:
-    with progress_line() as progress:
-        done = repair(location_of(options), pairs(options.storage), progress=progress)
-    for note in done.notes:
-        _say(note)
-    if done.keys:
-        _say(f"{done.location}: restored metadata {', '.join(done.keys)} from earlier versions")
-    if done.columns:
-        source = "the leaves"
-        if done.from_version is not None:
-            source = f"version {done.from_version} of __manifest"
-            if done.leaves_read:
-                source += f" and {done.leaves_read} leaves"
-        _say(f"{done.location}: restored {', '.join(done.columns)} from {source}")
-    for name in done.lacking:
-        _say(name)
-    _say(f"{done.location} is at version {done.version}")
-    return 1 if done.lacking else 0
-
-
-def _adopt(options: argparse.Namespace) -> int:
-    location = location_of(options, options.into)
-    snapshot = Snapshot.open(location, storage_options=pairs(options.storage))
-    with progress_line() as progress:
-        done = adopt_or_split(
-            snapshot,
-            absolute(options.dataset),
-            dict(options.values),
-            is_split=options.split,
-            move=options.move,
-            progress=progress,
-        )
-    for leaf in done:
-        _say(f"{leaf.dataset}: {leaf.values}, {leaf.num_rows} rows, leaf {leaf.object_id}")
-    what = "partitions written" if options.split else "adopted"
-    version = done[0].version if done else snapshot.version
-    _say(f"{snapshot.location} is at version {version}, {len(done)} {what}")
-    return 0
-
-
 def _expire(options: argparse.Namespace) -> int:
     with progress_line() as progress:
         done = expire(
@@ -270,13 +116,21 @@ def _expire(options: argparse.Namespace) -> int:
             pairs(options.storage),
             older_than=_moment(options.older_than),
             retain_last=options.retain_last,
+            dry_run=options.dry_run,
             progress=progress,
         )
+    expired, deleted = "expired", "deleted"
+    if options.dry_run:
+        expired, deleted = "to expire", "to delete"
+        for version in done.versions:
+            _say(f"version {version}")
+        for file in done.files:
+            _say(file)
     for note in done.notes:
         _say(note)
     _say(
-        f"{location_of(options)}: {len(done.versions)} versions expired,"
-        f" {done.leaf_versions} versions of leaves deleted,"
+        f"{location_of(options)}: {len(done.versions)} versions {expired},"
+        f" {done.leaf_versions} versions of leaves {deleted},"
         f" {done.num_files} files with {done.num_bytes} bytes"
     )
     return 0
@@ -382,19 +236,4 @@ def _rewrite_partitions(options: argparse.Namespace) -> int:
         f"{location_of(options)} is at version {done.version}: {len(done.partitions)} partitions"
         f" with {done.num_rows} rows {what} into spec {done.spec_version}"
     )
-    return 0
-
-
-def _migrate(options: argparse.Namespace) -> int:
-    with progress_line() as progress:
-        done = migrate(
-            location_of(options),
-            pairs(options.storage),
-            strong=not options.weak,
-            remove_old=options.remove_old,
-            progress=progress,
-        )
-    for note in done.notes:
-        _say(note)
-    _say(f"{done.location} is at version {done.version}: {done.leaves} leaves, {done.rows} rows")
     return 0

@@ -1,0 +1,1 @@
+"""The subcommands of ``pennon``: they parse arguments, call and print."""
