@@ -26,7 +26,7 @@ from pennon.plan import (
 )
 from pennon.plan.operator_names import name_of
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.expressions.float_order import comparable
+from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.nested_columns import carried_column
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined

@@ -36,7 +36,9 @@ CAST(CASE WHEN isnan(f64) THEN f64 END AS DECIMAL(11, 6))
 -- declined: CAST(CASE WHEN abs(f32) < 100 THEN f32 END AS DECIMAL(11, 6))
 d < ts
 ts = ntz
--- declined: CAST(wide AS DOUBLE)
+CAST(wide AS DOUBLE)
+CAST(wide AS DOUBLE) > 2.5D
+CAST(dec * wide AS DOUBLE)
 CAST(f64 AS FLOAT)
 CAST(f64 AS FLOAT) = CAST(0.1 AS FLOAT)
 CAST(f64 AS FLOAT) > 1.4D

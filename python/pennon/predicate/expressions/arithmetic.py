@@ -19,6 +19,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions.casts import INTEGER_DIGITS, converted
+from pennon.predicate.expressions.floats.float_rounding import rounded_double
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
     MAX_DIGITS,
@@ -196,13 +197,15 @@ def decimal_of_unscaled(value: Typed, precision: int, scale: int, semantics: Sem
 
 
 def rounded(value: Typed, digits: int, semantics: Semantics) -> Typed:
-    """Round half up to some fractional digits: decimals and integers.
+    """Round half up to some fractional digits.
 
     Raises:
-        Declined: Floats, which Spark rounds by their decimal text, and digits before the point.
+        Declined: FLOATs, digits before the point, or what ``rounded_double`` declines.
     """
     if digits < 0:
         raise Declined(why="rounding before the point")
+    if value.is_float:
+        return rounded_double(value, digits)
     if value.is_integer:
         return value
     if not value.is_decimal:

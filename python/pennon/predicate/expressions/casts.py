@@ -8,7 +8,7 @@ NULL rules: NULL stays NULL.
 | integer to a narrower one, decimal to integer | cut; an error outside (ANSI) | only under ANSI |
 | decimal to decimal | half up; an error outside (ANSI) | without ANSI only where it fits |
 | a cast that loses digits, compared with a literal | cast first | a function around the cast |
-| decimal to DOUBLE | the nearest | only up to 15 digits, where DataFusion's is |
+| decimal to DOUBLE | the nearest | by its text beyond 15 digits, where DataFusion's is not |
 | integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
 | text to integer, to date | after blanks; an error, or NULL, for what is none | ``parsed_texts`` |
 | date to text | year, month, day; a sign before more than four digits | by cycles |
@@ -28,7 +28,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions import calendar_cycles, time_texts, whole_numbers
+from pennon.predicate.expressions import calendar_cycles, time_texts
+from pennon.predicate.expressions.floats import whole_numbers
+from pennon.predicate.expressions.floats.float_rounding import double_of_decimal
 from pennon.predicate.expressions.texts import parsed_texts
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
@@ -81,6 +83,8 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
         # in UTC the same number; Arrow's own cast asks the calendar, which ends
         local = cast(value.tree, NTZ) if pa.types.is_date(value.type) else value.tree
         return Typed(cast(cast(local, pa.int64()), target), target)
+    if value.is_decimal and target == pa.float64() and value.type.precision > _DOUBLE_DIGITS:
+        return double_of_decimal(value)
     if pa.types.is_floating(value.type) and pa.types.is_decimal(target):
         return Typed(_decimal_of_double(value.tree, target), target, can_fail=True)
     write = lossy_cast if _is_lossy(value, target) else cast
@@ -198,8 +202,7 @@ def _decimal_failure(source: pa.DataType, target: pa.DataType, semantics: Semant
     if pa.types.is_signed_integer(target):
         fits = source.precision - source.scale < INTEGER_DIGITS[target.bit_width]
         return False if fits else True if semantics.ansi else None
-    is_nearest = source.precision <= _DOUBLE_DIGITS and target == pa.float64()
-    return False if is_nearest else None
+    return False if target == pa.float64() else None
 
 
 def _time_failure(source: pa.DataType, target: pa.DataType, semantics: Semantics) -> bool | None:

@@ -22,9 +22,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions.casts import converted
-from pennon.predicate.expressions.float_order import compared
+from pennon.predicate.expressions.floats.float_order import compared
+from pennon.predicate.expressions.floats.whole_numbers import next_whole_number
 from pennon.predicate.expressions.quotients import remainder
-from pennon.predicate.expressions.whole_numbers import next_whole_number
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
     MAX_DIGITS,

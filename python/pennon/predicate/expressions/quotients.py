@@ -21,7 +21,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions.arithmetic import FEWEST_KEPT_DIGITS, adjusted
-from pennon.predicate.expressions.float_order import is_zero
+from pennon.predicate.expressions.floats.float_order import is_zero
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
     MAX_DIGITS,

@@ -26,7 +26,7 @@ from pennon.predicate.expressions.arithmetic import (
     rounded,
 )
 from pennon.predicate.expressions.casts import converted, tried
-from pennon.predicate.expressions.float_order import comparable, compared, extreme_float
+from pennon.predicate.expressions.floats.float_order import comparable, compared, extreme_float
 from pennon.predicate.expressions.named_functions import named_function
 from pennon.predicate.expressions.nested_columns import carried_column, struct_field
 from pennon.predicate.expressions.quotients import quotient, remainder, whole_quotient

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.aggregates import MOMENTS, extreme, moment, total
-from pennon.predicate.expressions.float_order import comparable
+from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import Typed

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pennon.plan import Output
 from pennon.predicate.expressions.aggregates import MOMENTS
-from pennon.predicate.expressions.float_order import comparable
+from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import is_carried
 from pennon.pushdown.selects.aggregated import told_apart

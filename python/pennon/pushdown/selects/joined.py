@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from pennon.execution.engine_failures import TOO_MANY_ROWS
 from pennon.plan import JoinType
-from pennon.predicate.expressions.float_order import comparable
+from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.typed_expression import (
     typed_condition,
     typed_expression,

@@ -28,7 +28,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions.aggregates import total
-from pennon.predicate.expressions.float_order import comparable
+from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.quotients import average
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined

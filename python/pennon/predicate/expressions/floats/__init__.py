@@ -1,0 +1,1 @@
+"""DOUBLEs and FLOATs as Spark orders, rounds and cuts them."""
