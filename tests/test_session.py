@@ -105,9 +105,11 @@ def test_a_clone_without_a_jar_says_how_to_build_it(monkeypatch: pytest.MonkeyPa
         session.spark_conf("lake")
 
 
-def test_an_unknown_option_lists_the_known(jar: Path) -> None:
-    with pytest.raises(UnknownSetting, match="Cannot set rooot.*Options are: implementation"):
-        session.spark_conf("lake", rooot="x")
+def test_an_unknown_option_names_the_near_or_lists_the_known(jar: Path) -> None:
+    with pytest.raises(UnknownSetting, match="Cannot set exection: .* did you mean execution"):
+        session.spark_conf("lake", exection="spark")
+    with pytest.raises(UnknownSetting, match="options there are implementation, execution"):
+        session.spark_conf("lake", warehouse="x")
 
 
 def test_a_local_root_becomes_absolute_and_a_url_stays(jar: Path) -> None:

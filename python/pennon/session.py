@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from pennon import settings
 from pennon.arguments import checked
+from pennon.catalog.configured_catalog import check_options
 from pennon.errors import (
     JarNotFound,
     JvmWithoutPennon,
     SparkNotInstalled,
-    UnknownSetting,
 )
 from pennon.java_runtime import check_java
 from pennon.spark_versions import BOUNDS, check_spark_version
@@ -127,9 +127,7 @@ def spark_conf(
     """
     present = present or {}
     _check_spark()
-    for option in options:
-        if option not in settings.catalog_options():
-            raise UnknownSetting(name=option, known=", ".join(settings.catalog_options()))
+    check_options(options)
     catalog = f"spark.sql.catalog.{name}"
     conf = {
         "spark.jars": _continued(present.get("spark.jars"), str(find_jar())),

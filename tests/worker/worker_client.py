@@ -231,7 +231,7 @@ class Driver:
             "root": str(root),
             "implementation": "dir",
             "storage": storage,
-            "settings": {},
+            "options": [],
         }
 
     def ask(self, op: str, **fields: object) -> dict:

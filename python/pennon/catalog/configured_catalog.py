@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import unquote, urlsplit
+
+from pennon.catalog.near_names import near_names
+from pennon.errors import UnknownSetting
+from pennon.settings import IMPLEMENTATION, ROOT, STORAGE, catalog_options
+
+_STORAGE_PREFIX: Final = STORAGE.name.rstrip("*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +23,7 @@ class Catalog:
         root: Path or URL under which the namespaces are.
         implementation: Name of a ``lance_namespace`` implementation.
         storage: Storage options, given to Lance and never printed.
-        settings: Further options of the catalog.
+        options: Names of the options that the session states now, beside those above.
 
     Example:
         >>> Catalog("lance", "/data/lake/").full_name(["shop", "orders"])
@@ -27,7 +34,7 @@ class Catalog:
     root: str
     implementation: str = "dir"
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
-    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    options: tuple[str, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -47,6 +54,37 @@ class Catalog:
         if is_path(location):
             return plain_path(location)
         return f"{plain_path(self.root).rstrip('/')}/{location}"
+
+
+def check_options(options: Iterable[str], catalog: str | None = None) -> None:
+    """Refuse an option of a catalog that would be kept and do nothing.
+
+    Args:
+        options: Their names. Storage options may have any.
+        catalog: The catalog whose settings in Spark they are; None for arguments of Python.
+
+    Raises:
+        UnknownSetting: It says which names are near.
+
+    Example:
+        >>> check_options(["root", "execution", "storage.aws_region"], "lance")
+        >>> check_options(["exection"], "lance")
+        Traceback (most recent call last):
+            ...
+        pennon.errors.processes.installation.UnknownSetting: [UNKNOWN_SETTING] Cannot set \
+spark.sql.catalog.lance.exection: a catalog has no option of that name, did you mean execution. \
+Write one that it has, or leave it out.
+    """
+    known = catalog_options()
+    # Of their names any letters do: Spark's own map of options finds them.
+    in_any_letters = (ROOT.name, IMPLEMENTATION.name)
+    for option in options:
+        is_known = option in known or (catalog is not None and option.lower() in in_any_letters)
+        is_storage = catalog is not None and option.startswith(_STORAGE_PREFIX)
+        if not is_known and not is_storage:
+            name = option if catalog is None else f"spark.sql.catalog.{catalog}.{option}"
+            near = near_names(option, (*known, ROOT.name, STORAGE.name), "options")
+            raise UnknownSetting(name=name, near=near)
 
 
 def quoted(part: str) -> str:

@@ -1,10 +1,12 @@
-"""Read options of other formats, which are refused because other rows would be read."""
+"""Read options of other formats, and misspelt ones: not the rows that they mean would be read."""
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import ReadOptionNotSupported
+from pennon.streams.stream_options import STREAM_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,8 +17,10 @@ _VERSION: Final = "Write option('versionAsOf', …) with a version or a tag"
 _TIME: Final = "Write option('timestampAsOf', …)"
 _CHANGES: Final = "Read {table}.changes WHERE _commit_version BETWEEN … AND …"
 _INSTEAD: Final[Mapping[str, str]] = {
+    "version": _VERSION,
     "snapshot-id": _VERSION,
     "tag": _VERSION,
+    "timestamp": _TIME,
     "as-of-timestamp": _TIME,
     "branch": "The format has no branches: leave it out",
     "start-snapshot-id": _CHANGES,
@@ -26,14 +30,15 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "readchangefeed": _CHANGES,
     "readchangedata": _CHANGES,
 }
+_OWN: Final = ("versionAsOf", "timestampAsOf", *STREAM_OPTIONS)
 
 
 def check_read_options(table: str, options: Mapping[str, str]) -> None:
-    """Refuse options that choose rows in another format.
+    """Refuse options that choose rows in another format, or would if they were spelt right.
 
     Args:
         table: The table's name.
-        options: Of the read; others than those of Iceberg and Delta are passed over.
+        options: Of the read; what is near to no option that is known is passed over.
 
     Raises:
         ReadOptionNotSupported: It says what to write instead.
@@ -42,8 +47,18 @@ def check_read_options(table: str, options: Mapping[str, str]) -> None:
         >>> check_read_options("lance.shop.orders", {"versionAsOf": "3"})
     """
     for option in options:
-        advice = _INSTEAD.get(option.lower())
+        advice = _advice(option.lower())
         if advice is not None:
             raise ReadOptionNotSupported(
                 table=table, option=option, advice=advice.format(table=table)
             )
+
+
+def _advice(option: str) -> str | None:
+    own = {name.lower(): name for name in _OWN}
+    if option in own:
+        return None
+    near = get_close_matches(option, [*_INSTEAD, *own], n=1, cutoff=0.8)
+    if not near:
+        return None
+    return _INSTEAD.get(near[0]) or f"Write {own[near[0]]} if that is meant"

@@ -1,7 +1,8 @@
-"""Write options of other formats, which are refused because they would be ignored."""
+"""Write options of other formats, as they are spelt or nearly so: they would be ignored."""
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import WriteOptionNotSupported
@@ -54,7 +55,7 @@ def check_options(table: str, options: Mapping[str, str]) -> None:
 
     Args:
         table: The table's name.
-        options: Of the write; others than those of Iceberg and Delta are passed over.
+        options: Of the write; what is near to none of Iceberg's and Delta's is passed over.
 
     Raises:
         WriteOptionNotSupported: It says what to write instead.
@@ -65,6 +66,7 @@ def check_options(table: str, options: Mapping[str, str]) -> None:
     for option in options:
         name = option.lower()
         family = (advice for start, advice in _FAMILIES.items() if name.startswith(start))
-        advice = _INSTEAD.get(name) or next(family, None)
+        near = get_close_matches(name, _INSTEAD, n=1, cutoff=0.8)
+        advice = _INSTEAD[near[0]] if near else next(family, None)
         if advice is not None:
             raise WriteOptionNotSupported(table=table, option=option, advice=advice)

@@ -56,8 +56,8 @@ class WriteOptionNotSupported(PennonError):
 
     condition = "WRITE_OPTION_NOT_SUPPORTED"
     template = (
-        "Cannot write {table} with the option {option}: it is another format's, and would be"
-        " passed over. {advice}."
+        "Cannot write {table} with the option {option}: nothing here reads an option of that"
+        " name, and it would be passed over. {advice}."
     )
     sql_state = "0A000"
 
@@ -67,8 +67,8 @@ class ReadOptionNotSupported(PennonError):
 
     condition = "READ_OPTION_NOT_SUPPORTED"
     template = (
-        "Cannot read {table} with the option {option}: it is another format's, and would be"
-        " passed over. {advice}."
+        "Cannot read {table} with the option {option}: nothing here reads an option of that"
+        " name, and it would be passed over. {advice}."
     )
     sql_state = "0A000"
 

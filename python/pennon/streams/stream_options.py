@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from pennon.errors import StreamOptionRefused
 
-__all__ = ["LATEST", "StreamOptions"]
+__all__ = ["LATEST", "STREAM_OPTIONS", "StreamOptions"]
 
 LATEST: Final = "latest"
 """As the first version: the one behind the newest."""
@@ -20,7 +20,9 @@ _VERSION: Final = "startingVersion"
 _TIMESTAMP: Final = "startingTimestamp"
 _SKIP: Final = "skipChangeCommits"
 _MOST: Final = "maxVersionsPerTrigger"
-_OWN: Final = {name.lower(): name for name in (_VERSION, _TIMESTAMP, _SKIP, _MOST)}
+STREAM_OPTIONS: Final = (_VERSION, _TIMESTAMP, _SKIP, _MOST)
+"""The options of streams alone."""
+_OWN: Final = {name.lower(): name for name in STREAM_OPTIONS}
 _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
     {
         "ignorechanges": _SKIP,

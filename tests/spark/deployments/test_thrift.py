@@ -76,6 +76,17 @@ def test_a_thrift_client_of_python_reads_types_and_gets_one_message(thrift_port:
         with pytest.raises(exc.OperationalError) as caught:
             cursor.execute("ALTER TABLE lance.py.t DROP PARTITION FIELD nothing")
         assert "PARTITION_FIELD_NOT_FOUND" in str(caught.value)
+        for statement, message in (
+            ("SELECT * FROM lance.py.u", "[TABLE_NOT_FOUND] Cannot find table lance.py.u: "),
+            ("SHOW TABLES IN lance.p", "[NAMESPACE_NOT_FOUND] Cannot find namespace lance.p: "),
+            ("CREATE NAMESPACE lance.py", "[NAMESPACE_ALREADY_EXISTS] Cannot create namespace "),
+        ):
+            with pytest.raises(exc.OperationalError) as caught:
+                cursor.execute(statement)
+            shown = message_of(caught.value)
+            assert f" org.apache.spark.sql.AnalysisException: {message}" in shown
+            assert "dev.pennon" not in shown
+            assert "\n" not in shown
 
 
 def metadata(connection: hive.Connection, operation: str, **asked: str) -> list[tuple[Any, ...]]:

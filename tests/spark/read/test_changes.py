@@ -117,6 +117,7 @@ def test_delta_s_function_reads_the_changes_of_a_range(spark: SparkSession, name
     assert told(f"Table_Changes('{table}', {first}L)") == [1, 2, 3]
     moment = next(row._commit_timestamp for row in feed if row._commit_version == last)
     assert told(f"table_changes('{table}', '{moment}')") == [2, 3]
+    assert told(f"table_changes('{table}', DATE '2000-01-01', DATE '2000-01-02')") == []
     assert told(f"table_changes('{table}', TIMESTAMP '{moment}', TIMESTAMP '{moment}')") == [2]
     below = f"SELECT id FROM {table} WHERE id IN (SELECT id FROM table_changes('{table}', {last}))"
     assert sorted(row.id for row in spark.sql(below).collect()) == [2, 3]

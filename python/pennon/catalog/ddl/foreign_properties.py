@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import TablePropertyRefused
-from pennon.settings import COMPACTION, ROW_COMMANDS, SETTINGS, Place
+from pennon.settings import COMPACTION, ROW_COMMANDS, SETTINGS, TRANSACTION, Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,8 +78,7 @@ property write.ordr = 'id' of table lance.shop.orders: nothing here reads a prop
 Write write.order if that is meant.
     """
     for name, value in properties.items():
-        is_foreign = name == "format-version" or name.startswith(_FAMILIES)
-        if is_foreign and name not in _KNOWN:
+        if name not in _KNOWN and (_is_of_a_family(name) or _is_meant_as_the_mode(name, value)):
             why = "nothing here reads a property of that name"
             raise TablePropertyRefused(
                 property=name, value=value, table=table, why=why, advice=_advice(name)
@@ -104,9 +103,19 @@ Write write.order if that is meant.
         )
 
 
+def _is_of_a_family(name: str) -> bool:
+    return name == "format-version" or name.lower().startswith(_FAMILIES)
+
+
+def _is_meant_as_the_mode(name: str, value: str) -> bool:
+    """Whether a name is the mode's but for its spelling, as its value tells, too."""
+    is_near = bool(get_close_matches(name.lower(), [TRANSACTION.name], cutoff=0.8))
+    return is_near and value.lower() in ("strong", "weak")
+
+
 def _advice(name: str) -> str:
     for start, advice in _INSTEAD.items():
-        if name.startswith(start):
+        if name.lower().startswith(start.lower()):
             return advice
-    near = get_close_matches(name, sorted(_KNOWN), n=1, cutoff=0.8)
+    near = get_close_matches(name.lower(), sorted(_KNOWN), n=1, cutoff=0.8)
     return f"Write {near[0]} if that is meant" if near else "Leave it out"

@@ -98,7 +98,10 @@ class UnknownSetting(PennonError):
     """A setting has a name that Pennon does not know."""
 
     condition = "UNKNOWN_SETTING"
-    template = "Cannot set {name}: there is no such option of the catalog. Options are: {known}."
+    template = (
+        "Cannot set {name}: a catalog has no option of that name, {near}. "
+        "Write one that it has, or leave it out."
+    )
     sql_state = "42616"
 
 

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "7846f51799f5"
+PROTOCOL: Final = "11a33291662f"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

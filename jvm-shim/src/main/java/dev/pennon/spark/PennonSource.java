@@ -5,10 +5,10 @@ import static dev.pennon.spark.compat.Sequences.items;
 import dev.pennon.spark.compat.SessionCatalogs;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.File;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.TreeSet;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -65,16 +65,12 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
     if (SessionCatalogs.of(SparkSession.active()).current() instanceof PennonCatalog current) {
       return current.name();
     }
-    TreeSet<String> catalogs = new TreeSet<>();
-    CollectionConverters.asJava(conf().getAllConfs()).keySet().stream()
+    return CollectionConverters.asJava(conf().getAllConfs()).keySet().stream()
         .filter(key -> key.startsWith(SETTINGS))
         .map(key -> key.substring(SETTINGS.length()))
         .filter(PennonSource::isCatalog)
-        .forEach(catalogs::add);
-    if (catalogs.isEmpty()) {
-      throw WorkerFailure.of("CATALOG_NOT_CONFIGURED").raise();
-    }
-    return catalogs.first();
+        .min(Comparator.naturalOrder())
+        .orElseThrow(() -> WorkerFailure.of("CATALOG_NOT_CONFIGURED").raise());
   }
 
   @Override
@@ -121,8 +117,7 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
   }
 
   private static boolean isCatalog(String name) {
-    String type = conf().getConfString(SETTINGS + name, "");
-    return type.equals(PennonCatalog.class.getName());
+    return conf().getConfString(SETTINGS + name, "").equals(PennonCatalog.class.getName());
   }
 
   // Batches are asked of the catalog by Spark itself; of streams it asks the source.

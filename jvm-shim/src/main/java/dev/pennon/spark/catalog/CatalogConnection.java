@@ -8,6 +8,7 @@ import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** The requests of one catalog: its options go with each, its failures become Spark's. */
 final class CatalogConnection {
@@ -37,21 +38,15 @@ final class CatalogConnection {
 
   ObjectNode request(String op) {
     checkRoot();
-    ObjectNode request = Messages.request(op);
-    request.set("catalog", catalog);
-    return request;
+    return Messages.request(op).set("catalog", catalog.deepCopy().set("options", optionsOfNow()));
   }
 
   ObjectNode request(String op, String[] namespace) {
-    ObjectNode request = request(op);
-    request.set("namespace", Messages.strings(namespace));
-    return request;
+    return request(op).set("namespace", Messages.strings(namespace));
   }
 
   ObjectNode request(String op, Identifier identifier) {
-    ObjectNode request = request(op);
-    request.set("identifier", toJson(identifier));
-    return request;
+    return request(op).set("identifier", toJson(identifier));
   }
 
   static ArrayNode toJson(Identifier identifier) {
@@ -61,20 +56,27 @@ final class CatalogConnection {
   private static ObjectNode describe(String name, CaseInsensitiveStringMap options) {
     ObjectNode catalog = Messages.object().put("name", name);
     ObjectNode storage = Messages.object();
-    ObjectNode settings = Messages.object();
     for (Map.Entry<String, String> option : options.asCaseSensitiveMap().entrySet()) {
-      String key = option.getKey();
-      if (key.startsWith(STORAGE_PREFIX)) {
-        storage.put(key.substring(STORAGE_PREFIX.length()), option.getValue());
-      } else if (!key.equalsIgnoreCase(ROOT) && !key.equalsIgnoreCase(IMPLEMENTATION)) {
-        settings.put(key, option.getValue());
+      if (option.getKey().startsWith(STORAGE_PREFIX)) {
+        storage.put(option.getKey().substring(STORAGE_PREFIX.length()), option.getValue());
       }
     }
     catalog.put(ROOT, options.get(ROOT));
     catalog.put(IMPLEMENTATION, options.getOrDefault(IMPLEMENTATION, "dir"));
     catalog.set("storage", storage);
-    catalog.set("settings", settings);
+    // Of requests about what is loaded: whose names are asked for states them.
+    catalog.set("options", Messages.array());
     return catalog;
+  }
+
+  /** The names, never the values, of what the session states of the catalog, by SET, too. */
+  private ArrayNode optionsOfNow() {
+    String prefix = "spark.sql.catalog." + name + ".";
+    return Messages.strings(
+        CollectionConverters.asJava(SQLConf.get().getAllConfs()).keySet().stream()
+            .filter(key -> key.startsWith(prefix))
+            .map(key -> key.substring(prefix.length()))
+            .toArray(String[]::new));
   }
 
   /** Refuses to go on with one root where the session states another by now. */

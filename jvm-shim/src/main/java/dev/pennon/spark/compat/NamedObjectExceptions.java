@@ -5,7 +5,6 @@ import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
-import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 
@@ -20,36 +19,51 @@ final class NamedObjectExceptions {
 
   /** The exception that Spark has for the condition, or null. */
   static AnalysisException of(WorkerFailure failure) {
-    String text = failure.getMessage();
+    // What servers and logs show: the classes below have no names.
+    String shown = AnalysisException.class.getName() + ": " + failure.getMessage();
     return switch (failure.condition()) {
       case "TABLE_NOT_FOUND" -> new NoSuchTableException(tableOf(failure)) {
         @Override
         public String message() {
-          return text;
+          return failure.getMessage();
+        }
+
+        @Override
+        public String toString() {
+          return shown;
         }
       };
       case "NAMESPACE_NOT_FOUND" -> new NoSuchNamespaceException(namespaceOf(failure)) {
         @Override
         public String message() {
-          return text;
+          return failure.getMessage();
+        }
+
+        @Override
+        public String toString() {
+          return shown;
         }
       };
       case "TABLE_ALREADY_EXISTS" -> new TableAlreadyExistsException(tableOf(failure)) {
         @Override
         public String message() {
-          return text;
+          return failure.getMessage();
+        }
+
+        @Override
+        public String toString() {
+          return shown;
         }
       };
       case "NAMESPACE_ALREADY_EXISTS" -> new NamespaceAlreadyExistsException(namespaceOf(failure)) {
         @Override
         public String message() {
-          return text;
+          return failure.getMessage();
         }
-      };
-      case "NAMESPACE_NOT_EMPTY" -> new NonEmptyNamespaceException(namespaceOf(failure)) {
+
         @Override
-        public String message() {
-          return text;
+        public String toString() {
+          return shown;
         }
       };
       default -> null;

@@ -67,8 +67,7 @@ public final class PennonParser implements ParserInterface {
     SessionCatalogs catalogs = SessionCatalogs.of(session);
     if (parts.size() > 1 && catalogs.has(parts.get(0))) {
       // Asked for by its class: another catalog is not loaded to read a statement.
-      String setting = "spark.sql.catalog." + parts.get(0);
-      String type = SQLConf.get().getConfString(setting, "");
+      String type = SQLConf.get().getConfString("spark.sql.catalog." + parts.get(0), "");
       return type.equals(PennonCatalog.class.getName()) ? Optional.of(table) : Optional.empty();
     }
     if (!(catalogs.current() instanceof PennonCatalog current)) {

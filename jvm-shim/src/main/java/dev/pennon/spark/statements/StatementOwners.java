@@ -36,11 +36,10 @@ public final class StatementOwners extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    if (plan instanceof SetTableProperties change) {
-      boolean isOurs =
-          !(change.table() instanceof ResolvedTable resolved)
-              || resolved.catalog() instanceof PennonCatalog;
-      return isOurs ? plan : withoutStatement(plan, change.properties());
+    if (plan instanceof SetTableProperties change
+        && change.table() instanceof ResolvedTable resolved
+        && !(resolved.catalog() instanceof PennonCatalog)) {
+      return withoutStatement(plan, change.properties());
     }
     // What Spark makes of it for a table of its own catalog.
     if (plan instanceof AlterTableSetPropertiesCommand change) {

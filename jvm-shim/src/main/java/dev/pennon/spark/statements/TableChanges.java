@@ -12,10 +12,9 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.types.DatetimeType;
 import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StringType;
-import org.apache.spark.sql.types.TimestampNTZType;
-import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -74,12 +73,8 @@ public final class TableChanges extends Rule<LogicalPlan> {
       if (literal.dataType() instanceof IntegralType) {
         return "_commit_version " + comparison + " " + literal.sql();
       }
-      if (literal.dataType() instanceof StringType) {
+      if (literal.dataType() instanceof StringType || literal.dataType() instanceof DatetimeType) {
         return "_commit_timestamp " + comparison + " CAST(" + literal.sql() + " AS TIMESTAMP)";
-      }
-      if (literal.dataType() instanceof TimestampType
-          || literal.dataType() instanceof TimestampNTZType) {
-        return "_commit_timestamp " + comparison + " " + literal.sql();
       }
     }
     throw refused(table, end.sql() + " is neither the number of a version nor a time");
