@@ -255,6 +255,36 @@ def test_the_first_rows_of_a_side_are_found_in_one_task(star: StarSessions) -> N
     assert "TakeOrdered" in plans["divided"].split("fragment: ")[0]
 
 
+# Spark leaves out an aggregate's functions that nobody reads, and it has one row all the same.
+_UNREAD = {
+    "a literal beside them": (
+        "SELECT p.pk, (SELECT mark FROM (SELECT 'a' AS mark, max(v) FROM f WHERE q < 4)) AS mark"
+        " FROM p"
+    ),
+    "by the values of rows": (
+        "SELECT p.pk, (SELECT mark FROM (SELECT 'a' AS mark, max(v) FROM f WHERE f.pk = p.pk))"
+        " AS mark FROM p"
+    ),
+    "whether they are": "SELECT p.pk, EXISTS (SELECT max(v) FROM f WHERE q < 4) AS is_any FROM p",
+    "rows where they are": (
+        "SELECT count(*) FROM c WHERE EXISTS (SELECT max(v) FROM f WHERE q = 1000)"
+    ),
+    "rows where they are not": (
+        "SELECT count(*) FROM c WHERE NOT EXISTS (SELECT max(v) FROM f WHERE q = 1000)"
+    ),
+    "how many they are": "SELECT count(*) FROM (SELECT sum(v) FROM f JOIN c ON f.ck = c.ck) x, p",
+    "groups of one literal": "SELECT count(*) FROM (SELECT DISTINCT 7 FROM f WHERE q = 1000) x, p",
+}
+
+
+@pytest.mark.parametrize("name", _UNREAD)
+def test_an_aggregate_has_one_row_where_nobody_reads_its_functions(
+    star: StarSessions, name: str
+) -> None:
+    differences, _ = star.differences(_UNREAD[name])
+    assert differences == []
+
+
 FILTERED = {
     "join": "SELECT count(*), sum(v) FROM s JOIN c ON s.k = c.k WHERE c.n = 3",
     "correlated": "SELECT count(*), sum(s.v) FROM s JOIN c ON s.k = c.k WHERE c.n = 3 AND s.v <"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from sqlglot import exp
 
 from pennon.plan import Output
 from pennon.predicate.expressions.aggregates import MOMENTS
@@ -18,12 +19,11 @@ from pennon.pushdown.selects.selected import Selected, named, selected_from
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from sqlglot import exp
-
     from pennon.plan import AggregateCall
     from pennon.predicate.semantics import Semantics
     from pennon.predicate.typed import Typed
 
+_ROWS: Final = "rows"
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
@@ -84,5 +84,8 @@ def grouped(
             raise Declined(why=f"the {call.name} of a group that several tasks have")
         result = node.write_call(call, below.types)
         add(call.output, result.tree, result.type)
+    if not columns:
+        # Spark leaves out the functions that nobody reads; their one row remains.
+        columns.append(named(exp.Count(this=exp.Star()), _ROWS))
     select = selected_from(below, name, columns)
     return Selected(select.group_by(*keys, copy=False) if keys else select, types)
