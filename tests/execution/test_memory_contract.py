@@ -45,9 +45,9 @@ def grouped(worker: Worker, root: Path) -> pa.Table:
         plan, _ = driver.scan(driver.ask("load_table", identifier=["shop", "names"]))
         catalog = {"catalog": driver.catalog, "plan": plan["plan"], "table": "names"}
         columns = [[1, "name"], [2, "n"]]
-        scan = {"node": "scan", "columns": columns, "fields": [], **catalog}
+        scan = {"node": "scan", "columns": columns, **catalog}
         summed = [[99, "sum", "`c2`", "long", "long"], [98, "count", "1", "integer", "long"]]
-        group = {"node": "group", "child": 0, "keys": [1], "columns": [[1, 1]], "unknown": None}
+        group = {"node": "group", "child": 0, "keys": ["`c1`"], "columns": [], "unknown": None}
         group |= {"grouping": [["`c1`", "string", 101]], "functions": summed, "outputs": []}
         reply = connection.request("derive_keys", nodes=[scan, group], **DERIVATION)
         (task,) = connection.arrow().to_pylist()

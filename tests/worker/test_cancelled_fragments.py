@@ -50,7 +50,7 @@ def fragment_of(worker: Worker, root: Path, functions: list[list] | None) -> dic
             plan, _ = driver.scan(driver.ask("load_table", identifier=["shop", name]))
             columns = [[10 * at + 1, "id"], [10 * at + 2, "n"]]
             catalog = {"catalog": driver.catalog, "plan": plan["plan"], "table": name}
-            nodes.append({"node": "scan", "columns": columns, "fields": [], **catalog})
+            nodes.append({"node": "scan", "columns": columns, **catalog})
         nodes.append(joined(0, 1, "inner"))
         if functions is not None:
             grouped: dict = {"keys": [], "columns": [], "grouping": [], "functions": functions}

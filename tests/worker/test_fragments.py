@@ -11,7 +11,15 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from tests.worker.worker_client import DERIVATION, Driver, WorkerFailed, field, joined, transform
+from tests.worker.worker_client import (
+    DERIVATION,
+    Driver,
+    WorkerFailed,
+    compared,
+    field,
+    joined,
+    transform,
+)
 
 ORDERS = [field("id", "long"), field("region", "string"), field("day", "date")]
 ITEMS = [field("id", "long"), field("price", "decimal(12,2)"), field("n", "integer")]
@@ -60,7 +68,7 @@ class Tables:
         columns = [[first + at, row["name"]] for at, row in enumerate(fields)]
         catalog, plan = self.driver.catalog, self.plans[name]["plan"]
         scan = {"node": "scan", "catalog": catalog, "plan": plan, "table": name}
-        return scan | {"columns": columns, "fields": []}
+        return scan | {"columns": columns}
 
     def derive(self, nodes: Sequence[dict], **options: object) -> tuple[dict, list[dict]]:
         reply = self.driver.connection.request("derive_keys", nodes=nodes, **DERIVATION | options)
@@ -87,7 +95,7 @@ def join(left: int, right: int, condition: str | None = "(`c1` = `c11`)") -> dic
     return joined(left, right, "inner", condition)
 
 
-def where(child: int, condition: str | None, *prunings: int) -> dict:
+def where(child: int, condition: str | None, *prunings: dict) -> dict:
     node = {"node": "filter", "child": child, "condition": condition}
     return node | {"prunings": list(prunings)}
 
@@ -96,8 +104,8 @@ def group(child: int, keys: list[tuple[int, str, str]], calls: list[list] | None
     return {
         "node": "group",
         "child": child,
-        "keys": [key for key, _, _ in keys],
-        "columns": [[key, key] for key, _, _ in keys],
+        "keys": [text for _, text, _ in keys],
+        "columns": [[key, text, kind] for key, text, kind in keys],
         "grouping": [[text, kind, 100 + key] for key, text, kind in keys],
         "functions": calls,
         "outputs": [],
@@ -108,7 +116,7 @@ def group(child: int, keys: list[tuple[int, str, str]], calls: list[list] | None
 def unknown_window(child: int) -> dict:
     """A window by column 1 of a function that the worker does not know."""
     functions: list[list[object]] = [[300, None, [], [], "long"]]
-    window = {"node": "window", "child": child, "keys": [1], "functions": functions}
+    window = {"node": "window", "child": child, "functions": functions}
     return window | {"partition": ["`c1`"], "order": [], "outputs": []}
 
 
@@ -197,13 +205,22 @@ def test_an_aggregate_that_is_not_certain_stays_above_its_join(tables: Tables) -
 
 
 def test_a_pruning_by_a_join_that_stays_in_spark_is_not_lost(tables: Tables) -> None:
-    pruned = where(0, "TRUE", 5)
-    for implied, count in (([5], 1), ([4], 0)):
-        above = join(1, 2) | {"implied": implied}
-        nodes = [tables.scan("orders", 1), pruned, tables.scan("items", 11), above]
+    for column, in_broadcast, count in ((12, False, 1), (12, True, 1), (22, False, 0)):
+        pruning = {"id": 5, "in_broadcast": in_broadcast, "columns": [column]}
+        pruned = where(0, "TRUE", pruning)
+        nodes = [tables.scan("orders", 1), pruned, tables.scan("items", 11), join(1, 2)]
         reply, _ = tables.derive(nodes)
         assert len(reply["fragments"]) == count
         assert (3 in reply["served"]) is (count == 0)
+
+
+def test_a_pruning_is_of_the_next_join_that_has_its_values(tables: Tables) -> None:
+    """Column 22 is of the table above: the join below leaves out nothing by it."""
+    pruned = where(0, "TRUE", {"id": 5, "in_broadcast": False, "columns": [22]})
+    inner = [tables.scan("orders", 1), pruned, tables.scan("items", 11), join(1, 2)]
+    outer = joined(3, 4, "inner", "(`c1` = `c21`)") | {"compared": [compared(1, 21)]}
+    reply, _ = tables.derive([*inner, tables.scan("items", 21), outer])
+    assert [fragment["root"] for fragment in reply["fragments"]] == [5]
 
 
 def test_below_an_order_each_task_gives_its_first_rows(tables: Tables) -> None:
@@ -268,7 +285,6 @@ def test_a_plain_dataset_is_aggregated_in_the_types_that_spark_sees(
     )
     plan, _ = driver.scan(driver.ask("load_table", identifier=["plain"]))
     scan = {"node": "scan", "catalog": driver.catalog, "plan": plan["plan"], "table": "plain"}
-    scan["fields"] = []
     nodes = [
         scan | {"columns": [[1, "n"], [2, "s"]]},
         group(0, [(2, "`c2`", "string")], [[200, "sum", "`c1`", "long", "long"]]),
@@ -302,7 +318,6 @@ def test_the_right_side_is_replicated_where_no_key_serves_a_join(tables: Tables,
     computed = {
         "node": "project",
         "child": 1,
-        "columns": [],
         "expressions": [[11, "(`c21` + CAST(0 AS BIGINT))", "long"]],
     }
     scans = [tables.scan("orders", 1), tables.scan("items", 21)]

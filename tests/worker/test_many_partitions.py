@@ -25,7 +25,7 @@ def test_two_tables_of_many_small_partitions_become_few_tasks(
         assert splits.num_rows == COUNT
         columns = [[10 * at + 1, "k"], [10 * at + 2, "v"]]
         scan = {"catalog": driver.catalog, "plan": plan["plan"], "columns": columns, "table": name}
-        nodes.append({"node": "scan", "fields": [], **scan})
+        nodes.append({"node": "scan", **scan})
     nodes.append(joined(0, 1, "full"))
     options = {**DERIVATION, "execution": execution}
     reply = driver.connection.request("derive_keys", nodes=nodes, **options)

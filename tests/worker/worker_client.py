@@ -324,7 +324,6 @@ def joined(left: int, right: int, kind: str, condition: str | None = "(`c1` = `c
         "compared": [compared(1, 11)],
         "null_safe": False,
         "condition": condition,
-        "implied": [],
         "broadcast": None,
         "exists": None,
     }
@@ -332,5 +331,5 @@ def joined(left: int, right: int, kind: str, condition: str | None = "(`c1` = `c
 
 def compared(left: int, right: int) -> dict:
     """Compare a BIGINT column of each side of a join, as the rule of the JVM tells it."""
-    sides = {"left": left, "right": right}
+    sides = {"left": f"`c{left}`", "right": f"`c{right}`"}
     return {side: {"column": c, "types": ["long"], "utc": True} for side, c in sides.items()}

@@ -126,4 +126,7 @@ def test_the_jars_records_hold_what_python_wrote(jar: Jar) -> None:
     (function,) = reply.computed().get(6)
     assert function.function() == computed["function"]
     assert function.numBuckets() == computed["num_buckets"]
-    assert list(function.attributes()) == computed["attributes"]
+    (column,) = function.columns()
+    assert {"attribute": column.attribute(), "names": list(column.names())} == computed["columns"][
+        0
+    ]

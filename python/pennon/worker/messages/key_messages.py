@@ -12,18 +12,26 @@ from pennon.worker.messages.messages import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnPath:
+    """A column by its expression id, or with names a field in it."""
+
+    attribute: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ComputedKey:
     """What Spark computes a key from on a side without partitioning.
 
     Args:
         function: Name of the function in Spark.
         num_buckets: Its parameter; 0 for functions without one.
-        attributes: Expression ids of its arguments.
+        columns: Its arguments.
     """
 
     function: str
     num_buckets: int
-    attributes: tuple[int, ...]
+    columns: tuple[ColumnPath, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,22 +39,19 @@ from pennon.plan import (
 )
 from pennon.predicate.typed import is_carried
 from pennon.spec.functions.compared_columns import ColumnComparison, ComparedColumn
+from pennon.worker.messages.column_numbers import ColumnNumbers
 
 _Values = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ScanMessage:
-    """``columns``: attribute, name, the type of a nested one; ``fields``: number, names of fields.
-
-    Of the other columns the table has the types.
-    """
+    """``columns``: attribute, name, the type of a nested one; of others the table has the types."""
 
     catalog: Catalog
     plan: str
     table: str
     columns: tuple[_Values, ...]
-    fields: tuple[_Values, ...]
 
     def nested_types(self) -> dict[str, pa.DataType | None]:
         """Give the types of nested columns as Spark reads them: perhaps without some fields."""
@@ -71,48 +68,58 @@ class ScanMessage:
 class OneRowMessage:
     """One row without columns."""
 
-    def node(self) -> OneRow:
+    def node(self, _numbers: ColumnNumbers) -> OneRow:
         """Make the node."""
         return OneRow()
 
 
 @dataclass(frozen=True, slots=True)
+class PruningMessage:
+    """A filter by values of another table, of ``columns`` there: for any join, or a broadcast."""
+
+    id: int
+    in_broadcast: bool
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FilterMessage:
-    """A condition, or None; and the prunings that a join above implies."""
+    """A condition, or None; and its prunings, which the condition is without."""
 
     child: int
     condition: str | None
-    prunings: tuple[int, ...]
+    prunings: tuple[PruningMessage, ...]
 
-    def node(self) -> Filter:
+    def node(self, _numbers: ColumnNumbers) -> Filter:
         """Make the node."""
-        return Filter(self.child, self.condition, frozenset(self.prunings))
+        return Filter(self.child, self.condition)
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectMessage:
-    """``columns``: new and old attribute; ``expressions``: attribute, text, type."""
+    """``expressions``: attribute, text, type."""
 
     child: int
-    columns: tuple[_Values, ...]
     expressions: tuple[_Values, ...]
 
-    def node(self) -> Project:
+    def node(self, numbers: ColumnNumbers) -> Project:
         """Make the node."""
-        return Project(self.child, _outputs(self.expressions), _pairs(self.columns))
+        renamed = numbers.renamed(self.expressions)
+        return Project(self.child, _outputs(self.expressions), renamed)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedMessage:
     """A column under casts: its types from the column's own on; whether zones are UTC."""
 
-    column: int
+    column: str | None
     types: tuple[str, ...]
     utc: bool
 
-    def compared(self) -> ComparedColumn:
-        """Make the column."""
-        return ComparedColumn(self.column, self.types, self.utc)
+    def compared(self, numbers: ColumnNumbers) -> ComparedColumn | None:
+        """Make the column; None where it cannot be written."""
+        column = numbers.of(self.column)
+        return None if column is None else ComparedColumn(column, self.types, self.utc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,32 +141,28 @@ class JoinMessage:
     compared: tuple[ComparisonMessage, ...]
     null_safe: bool
     condition: str | None
-    implied: tuple[int, ...]
     broadcast: str | None
     exists: int | None
 
-    def node(self) -> Join:
+    def node(self, numbers: ColumnNumbers) -> Join:
         """Make the node."""
-        comparisons = [
-            ColumnComparison(comparison.left.compared(), comparison.right.compared())
-            for comparison in self.compared
-        ]
+        sides = ((it.left.compared(numbers), it.right.compared(numbers)) for it in self.compared)
+        comparisons = [ColumnComparison(left, right) for left, right in sides if left and right]
         equated = [comparison for comparison in comparisons if comparison.equates]
         return Join(
             self.left,
             self.right,
             JoinType(self.type),
             self.condition,
-            frozenset(self.implied),
-            tuple(comparison.attributes for comparison in equated),
-            self.null_safe,
-            any(comparison.has_casts for comparison in equated),
-            frozenset(
+            equated=tuple(comparison.attributes for comparison in equated),
+            is_null_safe=self.null_safe,
+            has_casts=any(comparison.has_casts for comparison in equated),
+            dates=frozenset(
                 comparison.attributes for comparison in equated if comparison.is_of_midnights
             ),
-            None if self.broadcast is None else Side(self.broadcast),
-            self.text,
-            self.exists,
+            broadcast=None if self.broadcast is None else Side(self.broadcast),
+            text=self.text,
+            exists=self.exists,
         )
 
 
@@ -170,7 +173,7 @@ class ScalarMessage:
     rows: int
     value: int
 
-    def node(self) -> Join:
+    def node(self, _numbers: ColumnNumbers) -> Join:
         """Make the node."""
         text = "a scalar subquery"
         return Join(self.rows, self.value, JoinType.SCALAR, broadcast=Side.RIGHT, text=text)
@@ -178,21 +181,23 @@ class ScalarMessage:
 
 @dataclass(frozen=True, slots=True)
 class GroupMessage:
-    """``grouping``: text, type, attribute; ``functions``: attribute, name, text, types.
+    """``keys``: what it groups by; ``columns``: what it gives of its input: attribute, text, type.
+
+    ``grouping``: text, type, attribute; ``functions``: attribute, name, text, types.
 
     They, and ``outputs``, are None where the aggregate cannot be computed in parts: ``unknown``
     names what of it cannot.
     """
 
     child: int
-    keys: tuple[int, ...]
+    keys: tuple[str | None, ...]
     columns: tuple[_Values, ...]
     functions: tuple[_Values, ...] | None
     grouping: tuple[_Values, ...] | None
     outputs: tuple[_Values, ...] | None
     unknown: str | None
 
-    def node(self) -> Group:
+    def node(self, numbers: ColumnNumbers) -> Group:
         """Make the node."""
         keys = calls = None
         if self.functions is not None and self.grouping is not None:
@@ -201,41 +206,40 @@ class GroupMessage:
             )
             calls = tuple(map(_call, self.functions))
         outputs = None if self.outputs is None else _outputs(self.outputs)
-        group_by, columns = frozenset(self.keys), _pairs(self.columns)
+        group_by, columns = numbers.all_of(self.keys), numbers.renamed(self.columns)
         return Group(self.child, group_by, columns, keys, calls, outputs, self.unknown)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowMessage:
-    """``keys``: the partitioning attributes, ``partition`` its expressions.
+    """``order``: as a top's.
 
-    ``order``: as a top's. ``functions``: attribute, name, arguments, unit and ends of frame, type.
+    ``functions``: attribute, name, arguments, unit and ends of frame, type.
     """
 
     child: int
-    keys: tuple[int, ...]
     partition: tuple[str | None, ...]
     order: tuple[_Values, ...]
     functions: tuple[_Values, ...]
     outputs: tuple[_Values, ...]
 
-    def node(self) -> Window:
+    def node(self, numbers: ColumnNumbers) -> Window:
         """Make the node."""
         calls = tuple(map(_window_call, self.functions))
         of, outputs = (self.partition, _order(self.order)), _outputs(self.outputs)
-        return Window(self.child, frozenset(self.keys), *of, calls, outputs)
+        return Window(self.child, numbers.all_of(self.partition), *of, calls, outputs)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupLimitMessage:
-    """The first rows of each group: a window group limit, by its partitioning attributes."""
+    """The first rows of each group: a window group limit."""
 
     child: int
-    keys: tuple[int, ...]
+    partition: tuple[str | None, ...]
 
-    def node(self) -> Window:
+    def node(self, numbers: ColumnNumbers) -> Window:
         """Make the node."""
-        return Window(self.child, frozenset(self.keys))
+        return Window(self.child, numbers.all_of(self.partition))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +250,7 @@ class UnionMessage:
     columns: tuple[_Values, ...]
     keyed: bool
 
-    def node(self) -> Union:
+    def node(self, _numbers: ColumnNumbers) -> Union:
         """Make the node."""
         taken: list[Any] = [(new, tuple(old)) for new, *old in self.columns]
         return Union(self.children, tuple(taken), self.keyed)
@@ -254,22 +258,19 @@ class UnionMessage:
 
 @dataclass(frozen=True, slots=True)
 class ExpandMessage:
-    """``columns``: new and old attribute of what is the same in all projections.
-
-    ``expressions``: attribute, its texts, its type.
-    """
+    """``expressions``: attribute, its texts, its type."""
 
     child: int
-    columns: tuple[_Values, ...]
     expressions: tuple[_Values, ...]
 
-    def node(self) -> Expand:
+    def node(self, numbers: ColumnNumbers) -> Expand:
         """Make the node."""
         stated: list[Any] = list(self.expressions)
         outputs = tuple(
             Expanded(number, tuple(texts), _type(data_type)) for number, texts, data_type in stated
         )
-        return Expand(self.child, _pairs(self.columns), outputs)
+        same = [(number, texts[0], kind) for number, texts, kind in stated if len({*texts}) == 1]
+        return Expand(self.child, numbers.renamed(same), outputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +281,7 @@ class LimitMessage:
     count: int
     whole: bool
 
-    def node(self) -> Limit:
+    def node(self, _numbers: ColumnNumbers) -> Limit:
         """Make the node."""
         return Limit(self.child, self.count, is_whole=self.whole)
 
@@ -293,7 +294,7 @@ class TopMessage:
     count: int
     order: tuple[_Values, ...]
 
-    def node(self) -> Limit:
+    def node(self, _numbers: ColumnNumbers) -> Limit:
         """Make the node."""
         return Limit(self.child, self.count, _order(self.order))
 
@@ -305,7 +306,7 @@ class PassMessage:
     child: int
     name: str
 
-    def node(self) -> Pass:
+    def node(self, _numbers: ColumnNumbers) -> Pass:
         """Make the node."""
         return Pass(self.child, self.name)
 
@@ -317,7 +318,7 @@ class OpaqueMessage:
     children: tuple[int, ...]
     name: str
 
-    def node(self) -> Opaque:
+    def node(self, _numbers: ColumnNumbers) -> Opaque:
         """Make the node."""
         return Opaque(self.children, self.name)
 
@@ -368,7 +369,3 @@ def _type(data_type: object) -> pa.DataType | None:
         return stream_type(arrow_type(data_type, "a column"))
     except PennonError:
         return None
-
-
-def _pairs(pairs: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-    return tuple((first, second) for first, second in pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,14 @@ from pennon.plan import (
     Scan,
 )
 from pennon.planning.reports.column_summaries import most_values
-from pennon.worker.messages.plan_messages import OPERATORS, ScanMessage
+from pennon.worker.messages.column_numbers import ColumnNumbers
+from pennon.worker.messages.plan_messages import (
+    OPERATORS,
+    FilterMessage,
+    PruningMessage,
+    ScanMessage,
+)
+from pennon.worker.plans.implied_prunings import with_implied_prunings
 from pennon.worker.plans.kept_plans import find_layout
 from pennon.worker.wire.json_fields import decode
 
@@ -28,19 +36,27 @@ if TYPE_CHECKING:
     from pennon.spec.functions.partition_layout import Layout
 
 
-def decoded_plan(messages: Sequence[Mapping[str, object]]) -> tuple[Plan, dict[int, ScanPlan]]:
+@dataclass(frozen=True, slots=True)
+class DecodedPlan:
+    """The plan, what each of its scans reads, and the numbers of its columns."""
+
+    plan: Plan
+    scans: Mapping[int, ScanPlan]
+    columns: ColumnNumbers
+
+
+def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
     """Decode the nodes of ``derive_keys``.
 
     Args:
         messages: The nodes in post-order.
 
-    Returns:
-        The plan, and what each of its scans reads.
-
     Raises:
         MalformedMessage: A node is of no known kind, or a key is missing.
     """
     plans: dict[int, ScanPlan] = {}
+    numbers = ColumnNumbers()
+    prunings: dict[int, Sequence[PruningMessage]] = {}
     nodes: list[PlanNode] = []
     for position, tagged in enumerate(messages):
         kind, fields = tagged.get("node"), {k: v for k, v in tagged.items() if k != "node"}
@@ -50,24 +66,32 @@ def decoded_plan(messages: Sequence[Mapping[str, object]]) -> tuple[Plan, dict[i
         message = decode(operator, fields)
         if isinstance(message, ScanMessage):
             plans[position], layout = find_layout(message.catalog, message.plan)
-            nodes.append(_scan(message, plans[position], layout))
+            nodes.append(_scan(message, plans[position], layout, numbers))
             continue
+        if isinstance(message, FilterMessage):
+            prunings[position] = message.prunings
         try:
-            nodes.append(message.node())
+            nodes.append(message.node(numbers))
         except (TypeError, ValueError) as error:
             raise MalformedMessage(why=f"a plan node of kind {kind}: {error}") from error
-    return Plan(tuple(nodes)), plans
+    plan = with_implied_prunings(Plan(tuple(nodes)), prunings)
+    return DecodedPlan(plan, plans, numbers)
 
 
-def _scan(message: ScanMessage, plan: ScanPlan, layout: Layout) -> Scan:
+def _scan(message: ScanMessage, plan: ScanPlan, layout: Layout, numbers: ColumnNumbers) -> Scan:
     columns: list[Any] = list(message.columns)
-    fields: list[Any] = list(message.fields)
     schema = plan.snapshot.schema
     attributes: dict[int, frozenset[int]] = {}
-    for attribute, path in [*((number, (name,)) for number, name, *_ in columns), *fields]:
-        column = schema.field_by_path(path)
-        if column is not None:
-            attributes[column.id] = attributes.get(column.id, frozenset()) | {attribute}
+    for attribute, name, *kinds in columns:
+        fields = (
+            (number, (name, *path))
+            for kind in kinds
+            for number, path in numbers.fields(attribute, kind)
+        )
+        for number, path in [(attribute, (name,)), *fields]:
+            column = schema.field_by_path(path)
+            if column is not None:
+                attributes[column.id] = attributes.get(column.id, frozenset()) | {number}
     names = {name for _, name, *_ in columns}
     types = {**_column_types(plan, names), **message.nested_types()}
     return Scan(

@@ -19,7 +19,7 @@ from pennon.planning.leaf_order import mergeable_scans
 from pennon.pushdown import FragmentMode
 from pennon.spec.write_order import WRITE_ORDER
 from pennon.transforms.bucket import Bucket, MultiBucket
-from pennon.worker.messages.key_messages import ComputedKey, DeriveKeysReply
+from pennon.worker.messages.key_messages import ColumnPath, ComputedKey, DeriveKeysReply
 from pennon.worker.messages.messages import DeriveKeys
 from pennon.worker.plans.fragment_choice import choose_fragments, without_fragments
 from pennon.worker.plans.plan_outline import decoded_plan
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pennon.plan import Plan, PlanNode
     from pennon.planning import ScanPlan
     from pennon.spec.functions.partition_layout import LayoutFunction
+    from pennon.worker.messages.column_numbers import ColumnNumbers
     from pennon.worker.plans.fragment_choice import ChosenFragment
     from pennon.worker.wire.framing import FrameSocket
 
@@ -43,7 +44,8 @@ _NO_LEAF = -1
 def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     """Answer ``derive_keys``: which operators are served, and each served scan's keys."""
     message = decode(DeriveKeys, request)
-    outline, plans = decoded_plan(message.nodes)
+    decoded = decoded_plan(message.nodes)
+    outline, plans = decoded.plan, decoded.scans
     leaves = {position: plan.table for position, plan in plans.items()}
     target = TaskTarget(message.parallelism, message.max_bytes)
     whole = derive_keys(outline)
@@ -72,7 +74,9 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
         declined=tuple(sorted(assignment.declined)),
         verdicts=tuple(asdict(verdicts[verdict]) for verdict in sorted(verdicts)),
         computed={
-            str(_side(outline[join], functions)): tuple(map(_computed, functions))
+            str(_side(outline[join], functions)): tuple(
+                _computed(function, decoded.columns) for function in functions
+            )
             for join, functions in answer.computed.items()
         },
         fragments=tuple(fragment.reply for fragment in fragments),
@@ -151,10 +155,10 @@ def _side(node: PlanNode, functions: Sequence[LayoutFunction]) -> int:
             raise InternalError(what=f"A key is computed for {type(node).__name__}")
 
 
-def _computed(function: LayoutFunction) -> ComputedKey:
+def _computed(function: LayoutFunction, columns: ColumnNumbers) -> ComputedKey:
     transform = function.grouping.transform
     return ComputedKey(
         function=function.grouping.spark_name or transform.type,
         num_buckets=transform.num_buckets if isinstance(transform, Bucket | MultiBucket) else 0,
-        attributes=tuple(function.source_ids),
+        columns=tuple(ColumnPath(*columns.path(number)) for number in function.source_ids),
     )

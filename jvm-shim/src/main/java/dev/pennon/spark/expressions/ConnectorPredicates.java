@@ -2,6 +2,7 @@ package dev.pennon.spark.expressions;
 
 import static dev.pennon.spark.compat.Trees.nodes;
 
+import dev.pennon.spark.compat.Columns;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
@@ -14,7 +15,6 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.DatePart$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
 import org.apache.spark.sql.catalyst.expressions.V2ExpressionUtils;
@@ -133,11 +133,10 @@ public final class ConnectorPredicates {
       if (struct == null || struct.getFieldIndex(name).isEmpty()) {
         throw new TypedLiteral.NotWritable();
       }
-      int at = struct.fieldIndex(name);
       column =
           column == null
-              ? DataTypeUtils.toAttribute(struct.fields()[at])
-              : new GetStructField(column, at, Option.apply(name));
+              ? DataTypeUtils.toAttribute(struct.fields()[struct.fieldIndex(name)])
+              : Columns.field(column, name);
       struct = column.dataType() instanceof StructType inner ? inner : null;
     }
     return column;

@@ -1,12 +1,12 @@
 package dev.pennon.spark.expressions;
 
 import static dev.pennon.spark.catalog.SparkTransforms.quoted;
-import static dev.pennon.spark.compat.Sequences.empty;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 import static dev.pennon.spark.compat.Trees.operands;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.functions.Transforms;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
@@ -17,12 +17,10 @@ import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
-import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
 import org.apache.spark.sql.catalyst.expressions.BitwiseOr;
 import org.apache.spark.sql.catalyst.expressions.BitwiseXor;
@@ -56,7 +54,6 @@ import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StringType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -138,11 +135,18 @@ public final class ExpressionText {
     }
   }
 
+  /** The texts of a list, null for one that has none. */
+  public static ArrayNode ofEach(scala.collection.immutable.Seq<? extends Expression> values) {
+    ArrayNode texts = Messages.array();
+    items(values).forEach(value -> texts.add(ofValue(value)));
+    return texts;
+  }
+
   /** The values of a list: the expression id of each, its text or null, and its type. */
   public static ArrayNode ofValues(scala.collection.immutable.Seq<NamedExpression> expressions) {
     ArrayNode values = Messages.array();
     for (NamedExpression named : items(expressions)) {
-      Expression value = named instanceof Alias alias ? alias.child() : (Expression) named;
+      Expression value = Columns.valueOf(named);
       values
           .addArray()
           .add(named.exprId().id())
@@ -173,7 +177,8 @@ public final class ExpressionText {
     }
     Attribute subquery = ScalarSubqueries.column(expression);
     if (subquery != null) {
-      return text(subquery);
+      // In parentheses: a value beside the rows is no column of them.
+      return "(" + text(subquery) + ")";
     }
     if (expression instanceof GetStructField nested) {
       return text(nested.child()) + "." + quoted(nested.extractFieldName());
@@ -299,7 +304,10 @@ public final class ExpressionText {
     }
     List<String> operands = texts(items(expression.children()));
     List<Expression> places = new ArrayList<>();
-    items(expression.children()).forEach(child -> places.add(place(places.size(), child)));
+    for (Expression child : items(expression.children())) {
+      places.add(
+          Columns.column("_operand" + places.size() + "_", child.dataType(), child.nullable()));
+    }
     String outline = expression.withNewChildren(sequence(places)).sql();
     Matcher matcher = OPERAND.matcher(outline);
     StringBuilder text = new StringBuilder();
@@ -317,16 +325,6 @@ public final class ExpressionText {
     }
     matcher.appendTail(text);
     return isSilent || isEnclosed(outline) ? text.toString() : "(" + text + ")";
-  }
-
-  private static Expression place(int position, Expression child) {
-    return new AttributeReference(
-        "_operand" + position + "_",
-        child.dataType(),
-        child.nullable(),
-        Metadata.empty(),
-        NamedExpression.newExprId(),
-        empty());
   }
 
   /** Whether a text is one call or one pair of parentheses. */

@@ -4,6 +4,8 @@ import static dev.pennon.spark.compat.Trees.conjuncts;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.compat.Columns;
+import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.worker.Messages;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
@@ -21,13 +23,11 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
  */
 final class ComparedColumns {
   private final Join join;
-  private final ColumnIds ids;
   private final ArrayNode pairs = Messages.array();
   private boolean comparesAny;
 
-  ComparedColumns(Join join, ColumnIds ids) {
+  ComparedColumns(Join join) {
     this.join = join;
-    this.ids = ids;
     if (join.condition().isDefined()) {
       conjuncts(join.condition().get()).forEach(this::add);
     }
@@ -61,7 +61,7 @@ final class ComparedColumns {
     }
   }
 
-  /** A column of one side: its number, and the types that it is cast to, its own first. */
+  /** A column of one side: its text, and the types that it is cast to, its own first. */
   private ObjectNode column(Expression compared, AttributeSet ofSide) {
     ArrayNode types = Messages.array();
     boolean inUtc = true;
@@ -71,12 +71,12 @@ final class ComparedColumns {
       inUtc &= cast.timeZoneId().isEmpty() || isUtc(cast.timeZoneId().get());
       column = cast.child();
     }
-    Long id = column.references().subsetOf(ofSide) ? ids.of(column) : null;
-    if (id == null) {
+    if (Columns.of(column) == null || !column.references().subsetOf(ofSide)) {
       return null;
     }
     types.insert(0, column.dataType().typeName());
-    ObjectNode message = Messages.object().put("column", id).put("utc", inUtc);
+    ObjectNode message = Messages.object().put("column", ExpressionText.ofValue(column));
+    message.put("utc", inUtc);
     message.set("types", types);
     return message;
   }

@@ -53,26 +53,16 @@ final class DecidedConditions {
     return conditions.in(plan);
   }
 
-  /**
-   * The condition of a filter without what all rows of the scan below it satisfy; null where that is
-   * all of it.
-   */
-  static Expression undecided(Filter filter) {
-    if (!(filter.child() instanceof DataSourceV2ScanRelation relation)
-        || !(relation.scan() instanceof PennonScan scan)) {
-      return filter.condition();
-    }
-    return undecided(filter, scan, false);
+  /** What a filter demands that not all rows of the scan below it satisfy. */
+  static List<Expression> undecided(Filter filter) {
+    PennonScan scan = PennonScan.of(filter.child());
+    return scan == null ? conjuncts(filter.condition()) : undecided(filter, scan, false);
   }
 
-  private static Expression undecided(Filter filter, PennonScan scan, boolean byValues) {
-    Expression kept = null;
-    for (Expression conjunct : conjuncts(filter.condition())) {
-      if (!isSatisfied(scan, conjunct, byValues)) {
-        kept = kept == null ? conjunct : new And(kept, conjunct);
-      }
-    }
-    return kept;
+  private static List<Expression> undecided(Filter filter, PennonScan scan, boolean byValues) {
+    return conjuncts(filter.condition()).stream()
+        .filter(conjunct -> !isSatisfied(scan, conjunct, byValues))
+        .toList();
   }
 
   private void noteRepeated(LogicalPlan plan) {
@@ -90,35 +80,28 @@ final class DecidedConditions {
   private LogicalPlan in(LogicalPlan plan) {
     if (plan instanceof Project project && project.child() instanceof Filter filter) {
       LogicalPlan rest = rest(filter);
-      return rest == filter
-          ? plan
-          : rest == null ? project.withNewChildren(sequence(List.of(in(filter)))) : narrowed(project, rest);
-    }
-    if (plan instanceof Filter filter) {
-      LogicalPlan rest = rest(filter);
       if (rest != null) {
-        return rest;
+        return rest == filter ? plan : narrowed(project, rest);
       }
     }
-    return plan.mapChildren(this::in);
+    LogicalPlan rest = plan instanceof Filter filter ? rest(filter) : null;
+    return rest == null ? plan.mapChildren(this::in) : rest;
   }
 
   /** A filter without what all rows satisfy; itself where that is nothing, null above no scan. */
   private LogicalPlan rest(Filter filter) {
-    if (!(filter.child() instanceof DataSourceV2ScanRelation relation)
-        || !(relation.scan() instanceof PennonScan scan)) {
-      return null;
+    PennonScan scan = PennonScan.of(filter.child());
+    if (scan == null || repeated.contains(scan.token())) {
+      return scan == null ? null : filter;
     }
-    if (repeated.contains(scan.token())) {
+    List<Expression> kept = undecided(filter, scan, byValues);
+    if (kept.size() == conjuncts(filter.condition()).size()) {
       return filter;
     }
-    Expression kept = undecided(filter, scan, byValues);
-    if (kept == null) {
-      return relation;
-    }
-    return conjuncts(kept).size() == conjuncts(filter.condition()).size()
-        ? filter
-        : new Filter(kept, relation);
+    return kept.stream()
+        .reduce(And::new)
+        .<LogicalPlan>map(condition -> new Filter(condition, filter.child()))
+        .orElse(filter.child());
   }
 
   private static boolean isSatisfied(PennonScan scan, Expression condition, boolean byValues) {

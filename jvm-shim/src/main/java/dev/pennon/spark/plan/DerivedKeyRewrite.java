@@ -5,6 +5,7 @@ import static dev.pennon.spark.compat.Sequences.empty;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.functions.Surrogate;
 import dev.pennon.spark.read.DeriveKeysReply;
@@ -42,7 +43,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.collection.immutable.Seq;
@@ -57,13 +57,11 @@ final class DerivedKeyRewrite {
 
   private final DerivedKeys keys;
   private final DeriveKeysReply reply;
-  private final PlanOutline outline;
   private final FragmentRewrite fragments;
 
-  DerivedKeyRewrite(DerivedKeys keys, PlanOutline outline, FragmentRewrite fragments) {
+  DerivedKeyRewrite(DerivedKeys keys, FragmentRewrite fragments) {
     this.keys = keys;
     this.reply = keys.reply();
-    this.outline = outline;
     this.fragments = fragments;
   }
 
@@ -105,14 +103,7 @@ final class DerivedKeyRewrite {
       return new Keyed(node.plan(), null);
     }
     DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node.plan();
-    AttributeReference key =
-        new AttributeReference(
-            PennonScan.DERIVED_KEY,
-            DataTypes.LongType,
-            false,
-            Metadata.empty(),
-            NamedExpression.newExprId(),
-            empty());
+    AttributeReference key = Columns.column(PennonScan.DERIVED_KEY, DataTypes.LongType, false);
     boolean keepsOrder =
         relation.ordering().exists(Seq::nonEmpty) && reply.ordered().contains(node.position());
     PennonScan scan =
@@ -185,8 +176,8 @@ final class DerivedKeyRewrite {
     List<Expression> arguments = new ArrayList<>();
     for (DeriveKeysReply.ComputedKey function : functions) {
       List<Expression> sources =
-          function.attributes().stream()
-              .map(id -> id < 0 ? outline.field(id) : attributes.get(id))
+          function.columns().stream()
+              .map(path -> path.in(attributes.get(path.attribute())))
               .toList();
       components.add(
           new Surrogate.Component(
@@ -196,13 +187,10 @@ final class DerivedKeyRewrite {
       arguments.addAll(sources);
     }
     Alias key =
-        new Alias(
+        Columns.named(
             new ApplyFunctionExpression(new Surrogate(components), sequence(arguments)),
             PennonScan.DERIVED_KEY,
-            NamedExpression.newExprId(),
-            empty(),
-            Option.empty(),
-            empty());
+            NamedExpression.newExprId());
     return new Keyed(
         new Project(appended(plan.output(), key), plan), (AttributeReference) key.toAttribute());
   }

@@ -1,23 +1,28 @@
 package dev.pennon.spark.plan;
 
 import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.ExecutionSettings;
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.Unions;
 import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.expressions.ScalarSubqueries;
-import dev.pennon.spark.plan.ImpliedPrunings.Side;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.worker.Messages;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
 import org.apache.spark.sql.catalyst.optimizer.BuildSide;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
@@ -70,12 +75,10 @@ final class PlanOutline {
   record Node(LogicalPlan plan, Kind kind, int position, int through, List<Node> children) {}
 
   private final ArrayNode nodes = Messages.array();
-  private final ColumnIds ids = new ColumnIds();
   private final BroadcastSide broadcasts;
   private final SQLConf conf;
   private final Map<Integer, SplitAggregate> splits = new HashMap<>();
   private final RowLimits limits = new RowLimits();
-  private final ImpliedPrunings prunings = new ImpliedPrunings();
   private final ExecutionSettings execution;
   private int scans;
   private int groupings;
@@ -89,11 +92,6 @@ final class PlanOutline {
 
   ArrayNode message() {
     return nodes;
-  }
-
-  /** The field of a struct that the worker knows by a number of its own. */
-  Expression field(long number) {
-    return ids.field(number);
   }
 
   /** Whether there is a scan that could have a key: the worker need not be asked otherwise. */
@@ -129,13 +127,12 @@ final class PlanOutline {
       Node child = outline(filter.child());
       ObjectNode message = node("filter").put("child", besideScalars(plan, child));
       // The worker filters by the rest where it reads: once is enough.
-      prunings.describe(DecidedConditions.undecided(filter), message);
+      describe(DecidedConditions.undecided(filter), message);
       return add(plan, Kind.PASS, message, List.of(child));
     }
     if (plan instanceof Project project) {
       Node child = outline(project.child());
       ObjectNode message = node("project").put("child", besideScalars(plan, child));
-      message.set("columns", ids.renamed(project.projectList()));
       message.set("expressions", ExpressionText.ofValues(project.projectList()));
       return add(plan, Kind.PROJECT, message, List.of(child));
     }
@@ -177,6 +174,28 @@ final class PlanOutline {
         : opaque(plan, children);
   }
 
+  /**
+   * Adds the fields {@code condition}, and {@code prunings}: its filters by the values of another
+   * table, with the columns of that table.
+   */
+  private static void describe(List<Expression> conjuncts, ObjectNode message) {
+    ArrayNode prunings = message.putArray("prunings");
+    List<Expression> kept = new ArrayList<>();
+    for (Expression conjunct : conjuncts) {
+      if (conjunct instanceof DynamicPruningSubquery pruning) {
+        ObjectNode entry = prunings.addObject().put("id", pruning.exprId().id());
+        ArrayNode columns = entry.put("in_broadcast", pruning.onlyInBroadcast()).putArray("columns");
+        items(pruning.buildQuery().collectLeaves()).stream()
+            .flatMap(leaf -> items(leaf.output()).stream())
+            .forEach(column -> columns.add(column.exprId().id()));
+      } else {
+        kept.add(conjunct);
+      }
+    }
+    Expression condition = kept.stream().reduce(And::new).orElse(Literal.TrueLiteral());
+    message.put("condition", ExpressionText.ofValue(condition));
+  }
+
   /** The position of an operator's rows beside the values of the subqueries that it names. */
   private int besideScalars(LogicalPlan plan, Node child) {
     int rows = child.position();
@@ -205,14 +224,12 @@ final class PlanOutline {
     }
     ObjectNode message = scan.outline().put("node", "scan");
     ArrayNode columns = message.putArray("columns");
-    ArrayNode fields = message.putArray("fields");
     for (Attribute column : items(relation.output())) {
       ArrayNode entry = columns.addArray().add(column.exprId().id()).add(column.name());
       if (!(column.dataType() instanceof AtomicType)) {
         // Spark may read a part of it only; of all others the worker knows the types.
         entry.add(Messages.parse(column.dataType().json()));
       }
-      fields.addAll(ids.fieldsIn(column));
     }
     scans++;
     execution.add(message.path("catalog").path("name").asText(), conf);
@@ -225,26 +242,28 @@ final class PlanOutline {
       return opaque(aggregate, List.of(child));
     }
     ObjectNode message = node("group").put("child", child.position());
-    message.set("keys", ids.all(aggregate.groupingExpressions()));
-    message.set("columns", ids.renamed(aggregate.aggregateExpressions()));
+    message.set("keys", ExpressionText.ofEach(aggregate.groupingExpressions()));
+    message.set("columns", ExpressionText.ofValues(columnsOf(aggregate)));
     splits.put(nodes.size(), SplitAggregate.of(aggregate, message));
     computed++;
     groupings += aggregate.groupingExpressions().isEmpty() ? 0 : 1;
     return add(aggregate, Kind.GROUP, message, List.of(child));
   }
 
+  /** What an aggregate gives that is a column of its input, or a field of one. */
+  private static Seq<NamedExpression> columnsOf(Aggregate aggregate) {
+    return sequence(
+        items(aggregate.aggregateExpressions()).stream()
+            .filter(named -> Columns.of(Columns.valueOf(named)) != null)
+            .toList());
+  }
+
   private Node join(Join join) {
     BuildSide broadcast = broadcasts.of(join);
-    ArrayNode implied = Messages.array();
     boolean isBroadcast = broadcast != null;
-    List<Node> children =
-        List.of(
-            prunings.within(
-                new Side(join.right(), implied, isBroadcast), () -> outline(join.left())),
-            prunings.within(
-                new Side(join.left(), implied, isBroadcast), () -> outline(join.right())));
+    List<Node> children = List.of(outline(join.left()), outline(join.right()));
     computed++;
-    ComparedColumns compared = new ComparedColumns(join, ids);
+    ComparedColumns compared = new ComparedColumns(join);
     Expression condition = join.condition().getOrElse(() -> Literal.TrueLiteral());
     ObjectNode message = node("join");
     message.put("left", children.get(0).position()).put("right", children.get(1).position());
@@ -253,7 +272,6 @@ final class PlanOutline {
     message.put("null_safe", condition.exists(e -> e instanceof EqualNullSafe));
     message.put(
         "condition", join.joinType() instanceof LeftSingle$ ? null : ExpressionText.ofValue(condition));
-    message.set("implied", implied);
     boolean isLeft = broadcast == BuildLeft$.MODULE$;
     message.put("exists", join.joinType() instanceof ExistenceJoin existence
         ? (Long) existence.exists().exprId().id() : null);
@@ -299,7 +317,6 @@ final class PlanOutline {
   private Node expand(Expand expand) {
     Node child = outline(expand.child());
     ObjectNode message = node("expand").put("child", child.position());
-    ArrayNode columns = message.putArray("columns");
     ArrayNode expressions = message.putArray("expressions");
     for (int i = 0; i < expand.output().size(); i++) {
       int column = i;
@@ -308,13 +325,6 @@ final class PlanOutline {
       Attribute output = expand.output().apply(i);
       ArrayNode entry = expressions.addArray().add(output.exprId().id()).add(texts);
       entry.add(Messages.parse(output.dataType().json()));
-      Expression first = expand.projections().head().apply(i);
-      boolean isInAll =
-          items(expand.projections()).stream()
-              .allMatch(row -> row.apply(column).equals(first));
-      if (isInAll && first instanceof Attribute attribute) {
-        columns.addArray().add(output.exprId().id()).add(attribute.exprId().id());
-      }
     }
     return add(expand, Kind.EXPAND, message, List.of(child));
   }
@@ -342,7 +352,7 @@ final class PlanOutline {
   private Node window(String kind, LogicalPlan plan, LogicalPlan input, Seq<Expression> partitionSpec) {
     Node child = outline(input);
     ObjectNode message = node(kind).put("child", child.position());
-    message.set("keys", ids.all(partitionSpec));
+    message.set("partition", ExpressionText.ofEach(partitionSpec));
     groupings += partitionSpec.isEmpty() ? 0 : 1;
     return add(plan, Kind.WINDOW, message, List.of(child));
   }

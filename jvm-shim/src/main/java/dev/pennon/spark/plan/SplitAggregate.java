@@ -7,6 +7,7 @@ import static dev.pennon.spark.compat.Sequences.sequence;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
@@ -44,7 +45,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.NumericType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -360,13 +360,12 @@ final class SplitAggregate {
   }
 
   private static AttributeReference column(DataType type, boolean isNullable) {
-    ExprId id = NamedExpression.newExprId();
-    return new AttributeReference(
-        ExpressionText.columnName(id.id()), type, isNullable, Metadata.empty(), id, empty());
+    AttributeReference column = Columns.column("", type, isNullable);
+    return column.withName(ExpressionText.columnName(column.exprId().id()));
   }
 
   private static Alias named(Expression value, AttributeReference column) {
-    return new Alias(value, column.name(), column.exprId(), empty(), Option.empty(), empty());
+    return Columns.named(value, column.name(), column.exprId());
   }
 
   private static final class Unsplittable extends RuntimeException {

@@ -1,11 +1,11 @@
 package dev.pennon.spark.plan;
 
-import static dev.pennon.spark.compat.Sequences.empty;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
@@ -18,7 +18,6 @@ import org.apache.spark.sql.catalyst.expressions.SpecifiedWindowFrame;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
-import org.apache.spark.sql.types.Metadata;
 
 /**
  * The functions of a window as the worker is told them: each with a column of its own, and what the
@@ -29,10 +28,8 @@ final class WindowText {
 
   private WindowText() {}
 
-  /** Adds the fields {@code partition}, {@code order}, {@code functions} and {@code outputs}. */
+  /** Adds the fields {@code order}, {@code functions} and {@code outputs}. */
   static void describe(Window window, ObjectNode message) {
-    ArrayNode partition = message.putArray("partition");
-    items(window.partitionSpec()).forEach(key -> partition.add(ExpressionText.ofValue(key)));
     ExpressionText.addOrder(
         items(window.orderSpec()), UnaryOperator.identity(), message.putArray("order"));
     WindowText text = new WindowText();
@@ -59,13 +56,10 @@ final class WindowText {
       isPlain = !aggregate.isDistinct() && aggregate.filter().isEmpty();
       function = aggregate.aggregateFunction();
     }
-    AttributeReference column =
-        new AttributeReference(
-            "w", call.dataType(), true, Metadata.empty(), NamedExpression.newExprId(), empty());
+    AttributeReference column = Columns.column("w", call.dataType(), true);
     ArrayNode message = functions.addArray().add(column.exprId().id());
     message.add(isPlain && ExpressionText.isOfSession(function) ? function.prettyName() : null);
-    ArrayNode arguments = message.addArray();
-    items(function.children()).forEach(argument -> arguments.add(ExpressionText.ofValue(argument)));
+    message.add(ExpressionText.ofEach(function.children()));
     ArrayNode frame = message.addArray();
     if (call.windowSpec().frameSpecification() instanceof SpecifiedWindowFrame specified) {
       frame.add(specified.frameType().sql());

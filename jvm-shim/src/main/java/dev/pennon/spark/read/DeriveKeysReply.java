@@ -1,9 +1,11 @@
 package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.pennon.spark.compat.Columns;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 
 /**
  * The worker's answer about derived keys; operators are named by their positions in the request.
@@ -26,8 +28,19 @@ public record DeriveKeysReply(
     List<FragmentReply> fragments,
     boolean oneTask,
     List<JsonNode> verdicts) {
-  /** A function of attributes, which are named by their expression ids. */
-  public record ComputedKey(String function, int numBuckets, List<Long> attributes) {}
+  /** A function of columns. */
+  public record ComputedKey(String function, int numBuckets, List<ColumnPath> columns) {}
+
+  /** A column by its expression id, or with names a field in it. */
+  public record ColumnPath(long attribute, List<String> names) {
+    public Expression in(Expression column) {
+      Expression field = column;
+      for (String name : names) {
+        field = Columns.field(field, name);
+      }
+      return field;
+    }
+  }
 
   public boolean changesThePlan() {
     return !served.isEmpty() || !declined.isEmpty() || !fragments.isEmpty();

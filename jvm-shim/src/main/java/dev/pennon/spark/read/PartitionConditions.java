@@ -46,17 +46,17 @@ record PartitionConditions(List<Attribute> columns, Expression condition) {
    */
   static Optional<String> of(ScanPlan plan, List<Expression> conditions) {
     Map<String, Attribute> columns = new LinkedHashMap<>();
-    Expression all = null;
+    List<Expression> computable = new ArrayList<>();
     for (Expression condition : conditions) {
       if (isOfPartitions(condition, plan.reply().partitionColumns())) {
         items(condition.references().toSeq()).forEach(column -> columns.put(column.name(), column));
-        all = all == null ? condition : new And(all, condition);
+        computable.add(condition);
       }
     }
-    if (all == null || plan.splits().size() < 2) {
-      return Optional.empty();
-    }
-    return new PartitionConditions(List.copyOf(columns.values()), all).leftOf(plan);
+    return computable.stream()
+        .reduce(And::new)
+        .filter(all -> plan.splits().size() >= 2)
+        .flatMap(all -> new PartitionConditions(List.copyOf(columns.values()), all).leftOf(plan));
   }
 
   private static boolean isOfPartitions(Expression condition, List<String> names) {

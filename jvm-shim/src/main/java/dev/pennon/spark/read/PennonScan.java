@@ -86,13 +86,17 @@ public final class PennonScan
     return scan;
   }
 
+  /** The scan that an operator is; null where it is none of Pennon's tables. */
+  public static PennonScan of(LogicalPlan plan) {
+    return plan instanceof DataSourceV2ScanRelation relation
+            && relation.scan() instanceof PennonScan scan
+        ? scan
+        : null;
+  }
+
   /** The scans of a plan that are of Pennon's tables. */
   public static Stream<PennonScan> in(LogicalPlan plan) {
-    return items(plan.collectLeaves()).stream()
-        .filter(DataSourceV2ScanRelation.class::isInstance)
-        .map(leaf -> ((DataSourceV2ScanRelation) leaf).scan())
-        .filter(PennonScan.class::isInstance)
-        .map(PennonScan.class::cast);
+    return items(plan.collectLeaves()).stream().map(PennonScan::of).filter(Objects::nonNull);
   }
 
   /** Runs something that plans queries, and hears of its scans. */

@@ -4,6 +4,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
 import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.expressions.ExpressionText;
 import java.util.ArrayList;
 import java.util.List;
@@ -12,7 +13,6 @@ import java.util.Optional;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -83,11 +83,8 @@ public final class PennonScanBuilder
     if (!(filter instanceof IsNull || filter instanceof IsNotNull)) {
       return false;
     }
-    Expression tested = filter.children().head();
-    while (tested instanceof GetStructField field) {
-      tested = field.child();
-    }
-    return tested instanceof Attribute column && names.contains(column.name());
+    Attribute tested = Columns.of(filter.children().head());
+    return tested != null && names.contains(tested.name());
   }
 
   /** None in Spark's own form: the scan's description has what was sent. */
