@@ -45,11 +45,6 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   }
 
   @Override
-  public final String[] defaultNamespace() {
-    return new String[0];
-  }
-
-  @Override
   public final Set<TableCatalogCapability> capabilities() {
     return Set.of(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
   }

@@ -46,12 +46,6 @@ public final class TimeFunction extends PennonFunction<Integer>
         : null;
   }
 
-  @Override
-  public Reducer<Integer, Integer> reducer(
-      int thisBuckets, ReducibleFunction<?, ?> other, int otherBuckets) {
-    return null;
-  }
-
   /** Of TIMESTAMP and TIMESTAMP_NTZ. */
   public int invoke(long micros) {
     return part.ofMicros(micros);

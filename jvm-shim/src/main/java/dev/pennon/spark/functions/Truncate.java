@@ -48,12 +48,6 @@ public final class Truncate extends PennonFunction<Object>
     return coarser ? new Reducers.Truncated(truncate.width, sourceType()) : null;
   }
 
-  @Override
-  public Reducer<Object, Object> reducer(
-      int thisBuckets, ReducibleFunction<?, ?> other, int otherBuckets) {
-    return null;
-  }
-
   private static void checkType(DataType source) {
     boolean known =
         source instanceof IntegralType

@@ -91,9 +91,8 @@ final class FragmentRewrite {
   /** Spark wants a scan to have a table; it shows its name. */
   private static DataSourceV2ScanRelation firstTable(LogicalPlan plan) {
     return items(plan.collectLeaves()).stream()
-        .filter(DataSourceV2ScanRelation.class::isInstance)
+        .filter(leaf -> PennonScan.of(leaf) != null)
         .map(DataSourceV2ScanRelation.class::cast)
-        .filter(relation -> relation.scan() instanceof PennonScan)
         .findFirst()
         .orElseThrow(() -> new IllegalStateException("a fragment holds no scan"));
   }

@@ -5,7 +5,6 @@ import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
-import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Statistics;
@@ -19,22 +18,12 @@ import org.apache.spark.sql.types.StructType;
  *
  * @param fragment what the worker answered
  * @param tasks one row per task: its key and the worker's token
- * @param schema the columns that it sends
+ * @param readSchema the columns that it sends
  * @param rows the plan whose rows it has
  */
 public record FragmentScan(
-    FragmentReply fragment, List<KeyedLeaf> tasks, StructType schema, LogicalPlan rows)
-    implements SupportsReportStatistics, Batch, SupportsMetadata {
-  @Override
-  public StructType readSchema() {
-    return schema;
-  }
-
-  @Override
-  public Batch toBatch() {
-    return this;
-  }
-
+    FragmentReply fragment, List<KeyedLeaf> tasks, StructType readSchema, LogicalPlan rows)
+    implements ColumnarBatchScan, SupportsReportStatistics, SupportsMetadata {
   @Override
   public InputPartition[] planInputPartitions() {
     return tasks.stream()
@@ -46,13 +35,8 @@ public record FragmentScan(
   public PartitionReaderFactory createReaderFactory() {
     return new ArrowPartitionReaders(
         ArrowPartitionReaders.Source.fragment(fragment.scan(), ArithmeticPlaces.of(rows)),
-        schema,
+        readSchema,
         false);
-  }
-
-  @Override
-  public ColumnarSupportMode columnarSupportMode() {
-    return ColumnarSupportMode.SUPPORTED;
   }
 
   @Override

@@ -13,7 +13,6 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
-import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
@@ -27,26 +26,11 @@ import scala.collection.immutable.Seq;
  * The rows of a metadata table, in one task.
  *
  * @param table the metadata table
- * @param schema the columns that are read
+ * @param readSchema the columns that are read
  * @param predicates what the worker may leave rows out by; Spark evaluates it all the same
  */
-public record MetadataScan(TableHandle table, StructType schema, List<String> predicates)
-    implements Scan, Batch {
-
-  @Override
-  public StructType readSchema() {
-    return schema;
-  }
-
-  @Override
-  public Batch toBatch() {
-    return this;
-  }
-
-  @Override
-  public ColumnarSupportMode columnarSupportMode() {
-    return ColumnarSupportMode.SUPPORTED;
-  }
+public record MetadataScan(TableHandle table, StructType readSchema, List<String> predicates)
+    implements ColumnarBatchScan {
 
   @Override
   public String description() {
@@ -57,7 +41,7 @@ public record MetadataScan(TableHandle table, StructType schema, List<String> pr
   public InputPartition[] planInputPartitions() {
     ObjectNode wanted = Messages.object();
     wanted.set("catalog", Messages.parse(table.catalog()));
-    wanted.set("columns", Messages.strings(schema.fieldNames()));
+    wanted.set("columns", Messages.strings(readSchema.fieldNames()));
     wanted.set("predicates", Messages.strings(predicates));
     GenericInternalRow noKey = new GenericInternalRow(0);
     return new InputPartition[] {
@@ -68,7 +52,7 @@ public record MetadataScan(TableHandle table, StructType schema, List<String> pr
   @Override
   public PartitionReaderFactory createReaderFactory() {
     return new ArrowPartitionReaders(
-        ArrowPartitionReaders.Source.metadata(table.token()), schema, false);
+        ArrowPartitionReaders.Source.metadata(table.token()), readSchema, false);
   }
 
   /** The catalog holds storage options: it is never shown. */

@@ -46,11 +46,6 @@ final class PennonStream implements MicroBatchStream, SupportsTriggerAvailableNo
   }
 
   @Override
-  public Offset reportLatestOffset() {
-    return null;
-  }
-
-  @Override
   public void prepareForTriggerAvailableNow() {
     Map<String, String> latest = Map.of("startingVersion", "latest");
     ObjectNode request = request("start_stream");
