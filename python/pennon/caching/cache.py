@@ -151,9 +151,9 @@ class Cache(Generic[T]):
     def _keep(self, key: TableKey, value: T) -> None:
         num_bytes = self._weigh(value)
         with self._lock:
-            known = self._entries.pop(key, None)
-            if known is not None:
-                self._num_bytes -= known.num_bytes
+            replaced = self._entries.pop(key, None)
+            if replaced is not None:
+                self._num_bytes -= replaced.num_bytes
             if num_bytes > self._max_bytes:
                 self._evictions += 1
                 return
@@ -170,7 +170,7 @@ _CACHES: WeakSet[Cache[Any]] = WeakSet()
 
 def log_figures() -> None:
     """Write one line per cache that was used into the log, as the worker does when it ends."""
-    for cache in sorted(_CACHES, key=lambda known: known.name):
+    for cache in sorted(_CACHES, key=lambda one: one.name):
         figures = cache.figures
         if figures.hits or figures.misses:
             _LOG.info("cache of %s: %s", cache.name, figures)

@@ -59,12 +59,12 @@ class CarriedOver(Generic[T]):
         Returns:
             The values by name, in the order of the names; names without one are left out.
         """
-        known = self._cache.peek(key) or {}
-        missing = [name for name in names if name not in known]
+        parts = self._cache.peek(key) or {}
+        missing = [name for name in names if name not in parts]
         if missing:
-            known = {**known, **read(missing)}
-            self._keep(key, known, names)
-        return {name: known[name] for name in names if name in known}
+            parts = {**parts, **read(missing)}
+            self._keep(key, parts, names)
+        return {name: parts[name] for name in names if name in parts}
 
     def carry(
         self,
@@ -81,10 +81,10 @@ class CarriedOver(Generic[T]):
             changed: The values that are others there.
             forgotten: The names of which nothing is known there.
         """
-        known = {**(self._cache.peek(before) or {}), **changed}
+        parts = {**(self._cache.peek(before) or {}), **changed}
         for key in forgotten:
-            known.pop(key, None)
-        self._keep(after, known, list(changed))
+            parts.pop(key, None)
+        self._keep(after, parts, list(changed))
 
     def _keep(self, key: TableKey, values: Mapping[str, T], used: Sequence[str]) -> None:
         """Keep the names used last; those that are used now come behind all others."""

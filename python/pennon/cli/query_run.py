@@ -218,12 +218,12 @@ class _Progress:
             self._tracker.getStageInfo(getactivestageid)
             for getactivestageid in self._tracker.getActiveStageIds()
         ]
-        known = [stage for stage in stages if stage is not None]
-        if not known:
+        started = [stage for stage in stages if stage is not None]
+        if not started:
             return
-        done = sum(stage.numCompletedTasks for stage in known)
-        total = sum(stage.numTasks for stage in known)
-        names = ", ".join(str(stage.stageId) for stage in known)
+        done = sum(stage.numCompletedTasks for stage in started)
+        total = sum(stage.numTasks for stage in started)
+        names = ", ".join(str(stage.stageId) for stage in started)
         sys.stderr.write(f"\rstage {names}: {done:,} of {total:,} tasks\033[K")
         sys.stderr.flush()
         self._is_shown = True

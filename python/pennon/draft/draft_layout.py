@@ -52,8 +52,10 @@ class DraftPartitioning:
         """
         calls: list[TransformCall] = []
         spec = PartitionSpec(1, ())
-        known = {at: (own, readings[at][own]) for at, own in enumerate(chosen) if own is not None}
-        for _, reading in known.values():
+        chosen_by_column = {
+            at: (own, readings[at][own]) for at, own in enumerate(chosen) if own is not None
+        }
+        for _, reading in chosen_by_column.values():
             try:
                 spec = spec_of(schema, [*calls, reading.call])
             except PartitionFieldExists:
@@ -71,7 +73,7 @@ class DraftPartitioning:
                     for field in reading.spec.fields
                 ),
             )
-            for at, (own, reading) in known.items()
+            for at, (own, reading) in chosen_by_column.items()
         }
         return cls(spec.fields, understood)
 
@@ -91,8 +93,8 @@ class DraftPartitioning:
         sets.update(frozenset(leaf.values) for leaf in leaves)
         ordered = sorted(sets, key=lambda set_: (len(set_), sorted(set_)))
         return [
-            PartitionSpec(version, tuple(f for f in self.fields if f.field_id in known))
-            for version, known in enumerate(ordered, 1)
+            PartitionSpec(version, tuple(f for f in self.fields if f.field_id in field_ids))
+            for version, field_ids in enumerate(ordered, 1)
         ]
 
 

@@ -199,15 +199,15 @@ def _made(
     options: StorageOptions,
 ) -> DraftSnapshot:
     arrow = str(schema.arrow)
-    known = [
+    possible = [
         _readings.find(
             _manifest_key(draft, options, (column, arrow)), partial(readings, column, schema)
         )
         for column in draft.columns
     ]
-    evidence = _examined(draft, datasets, known, schema, options)
-    chosen = chosen_readings(draft.columns, known, evidence)
-    layout = DraftPartitioning.of(schema, known, chosen)
+    evidence = _examined(draft, datasets, possible, schema, options)
+    chosen = chosen_readings(draft.columns, possible, evidence)
+    layout = DraftPartitioning.of(schema, possible, chosen)
     root = "" if key.location == draft.location else draft.location
     leaves = [
         _leaf(
@@ -270,7 +270,7 @@ def _newest(draft: DraftNamespace, options: StorageOptions) -> dict[str, lance.L
 def _examined(
     draft: DraftNamespace,
     datasets: Mapping[str, lance.LanceDataset],
-    known: Sequence[Sequence[Reading]],
+    possible: Sequence[Sequence[Reading]],
     schema: NamespaceSchema,
     options: StorageOptions,
 ) -> dict[str, LeafEvidence]:
@@ -289,7 +289,7 @@ def _examined(
             storage_identity(options),
             (leaf, functions, arrow, most),
         )
-        return _evidence.find(key, partial(examine, dataset, leaf, known, schema, most))
+        return _evidence.find(key, partial(examine, dataset, leaf, possible, schema, most))
 
     readable = [draft_leaf for draft_leaf in draft.leaves if draft_leaf.object_id in datasets]
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -90,27 +90,27 @@ def examine(
         rows = _first_rows(dataset, tops, most_rows)
     except LeafTypeMismatch:
         # Whoever reads the leaf gets an error; queries that do not need it are not affected.
-        nothing = tuple(tuple(None for _ in known) for known in readings)
+        nothing = tuple(tuple(None for _ in of_column) for of_column in readings)
         return LeafEvidence(num_rows, False, nothing)
     is_complete = rows.num_rows == num_rows
     fits = []
-    for at, known in enumerate(readings):
+    for at, of_column in enumerate(readings):
         text = None if leaf.texts is None else leaf.texts[at]
-        fits_of_column = [_fit(text, reading, rows, schema) for reading in known]
+        fits_of_column = [_fit(text, reading, rows, schema) for reading in of_column]
         if (
             not is_complete
             and any(fits_of_column)
-            and _may_hide_nulls(dataset, known, rows, schema)
+            and _may_hide_nulls(dataset, of_column, rows, schema)
         ):
-            fits_of_column = [None for _ in known]
+            fits_of_column = [None for _ in of_column]
         fits.append(tuple(fits_of_column))
     return LeafEvidence(num_rows, is_complete, tuple(fits))
 
 
 def _columns(readings: Sequence[Sequence[Reading]], schema: NamespaceSchema) -> pa.Schema:
     columns: dict[str, pa.Field] = {}
-    for known in readings:
-        for reading in known:
+    for of_column in readings:
+        for reading in of_column:
             for field in reading.spec.fields:
                 for source in _paths(field.source_ids, schema):
                     columns[source[0]] = schema.arrow.field(source[0])
@@ -211,11 +211,11 @@ def chosen_readings(
     return [
         _chosen(
             column,
-            known,
+            of_column,
             [leaf.fits[at] for leaf in evidence.values() if leaf.num_rows],
             is_complete=all(leaf.is_complete for leaf in evidence.values()),
         )
-        for at, (column, known) in enumerate(zip(columns, readings, strict=True))
+        for at, (column, of_column) in enumerate(zip(columns, readings, strict=True))
     ]
 
 

@@ -76,22 +76,22 @@ def read_by_lance(residual: str | None, relation: Relation) -> LeafReading:
 def _late(
     read: Sequence[exp.Expression], late: Sequence[exp.Expression], relation: Relation
 ) -> LeafReading | None:
-    known, schema_read = relation.namespace_schema, relation.schema
+    namespace_schema, schema_read = relation.namespace_schema, relation.schema
     columns = [column for part in late for column in part.find_all(exp.Column)]
     if any(part.find(exp.Dot) for part in late):
         return None
-    if not all(_is_plain(column, known) for column in columns):
+    if not all(_is_plain(column, namespace_schema) for column in columns):
         return None
     residual = str(and_all(read).sql(dialect=DataFusion)) if read else None
     for column in columns:
         column.set("this", exp.to_identifier(column.name, quoted=True))
     names = sorted({column.name for column in columns} - set(schema_read.names))
-    schema = pa.schema([*schema_read, *map(known.field, names)])
-    return LeafReading(LeafViews(schema, known), residual, and_all(late))
+    schema = pa.schema([*schema_read, *map(namespace_schema.field, names)])
+    return LeafReading(LeafViews(schema, namespace_schema), residual, and_all(late))
 
 
-def _is_plain(column: exp.Column, known: pa.Schema) -> bool:
-    if len(column.parts) > 1 or column.name not in known.names:
+def _is_plain(column: exp.Column, namespace_schema: pa.Schema) -> bool:
+    if len(column.parts) > 1 or column.name not in namespace_schema.names:
         return False
-    data_type = known.field(column.name).type
+    data_type = namespace_schema.field(column.name).type
     return not pa.types.is_nested(data_type) and not pa.types.is_null(data_type)

@@ -128,10 +128,10 @@ def fragments_below(dataset: lance.LanceDataset, num_bytes: int) -> list[lance.L
 
 def _is_small(fragment: lance.FragmentMetadata, num_bytes: int) -> bool:
     sizes = [file.file_size_bytes for file in fragment.files]
-    known = [size for size in sizes if size is not None]
-    if len(known) < len(sizes) or fragment.physical_rows >= _MOST_ROWS // 2:
+    recorded = [size for size in sizes if size is not None]
+    if len(recorded) < len(sizes) or fragment.physical_rows >= _MOST_ROWS // 2:
         return False
-    return bool(sum(known) < num_bytes)
+    return bool(sum(recorded) < num_bytes)
 
 
 def _is_worn(fragment: lance.FragmentMetadata) -> bool:

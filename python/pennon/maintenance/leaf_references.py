@@ -77,8 +77,12 @@ def recorded_versions(
             if row["object_type"] == TABLE and row["location"] is not None:
                 tables[object_id] = row["location"]
             if number is not None and number >= FIRST_DETACHED:
-                known = version_row_of(object_id) if row["object_type"] == TABLE_VERSION else None
-                records.append((object_id if known is None else known[0], number))
+                leaf_and_version = (
+                    version_row_of(object_id) if row["object_type"] == TABLE_VERSION else None
+                )
+                records.append(
+                    (object_id if leaf_and_version is None else leaf_and_version[0], number)
+                )
     return {(tables[table], number) for table, number in records if table in tables}
 
 

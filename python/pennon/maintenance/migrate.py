@@ -127,8 +127,8 @@ class _Migration:
 
     def __post_init__(self) -> None:
         self.readings = [readings(column, self.draft.schema) for column in self.draft.columns]
-        for column, known in zip(self.draft.columns, self.readings, strict=True):
-            if not known:
+        for column, of_column in zip(self.draft.columns, self.readings, strict=True):
+            if not of_column:
                 why = f"function {column.function} of {column.sources} is not known"
                 raise self._refused(why, "Adopt its leaves with values of your own instead")
 
@@ -142,8 +142,8 @@ class _Migration:
             dataset = open_leaf(self.draft.location, leaf.location, None, self.options)
             dataset = self._stated(leaf, dataset)
             self.datasets[leaf.object_id] = dataset
-            for at, known in enumerate(self.readings):
-                kept = [reading for reading in known if self._fits(leaf, at, reading, dataset)]
+            for at, of_column in enumerate(self.readings):
+                kept = [reading for reading in of_column if self._fits(leaf, at, reading, dataset)]
                 if not kept:
                     raise self._refused(
                         self.contradiction[at], "Correct the rows, or the leaf's name"
@@ -206,23 +206,23 @@ class _Migration:
         calls: list[TransformCall] = []
         spec = PartitionSpec(1, ())
         notes = []
-        for column, known in zip(self.draft.columns, self.readings, strict=True):
+        for column, of_column in zip(self.draft.columns, self.readings, strict=True):
             names = ", ".join(".".join(path) for path in column.sources)
-            notes.append(f"{column.function}({names}) is taken for {known[0].meaning}")
+            notes.append(f"{column.function}({names}) is taken for {of_column[0].meaning}")
             try:
-                spec = spec_of(self.draft.schema, [*calls, known[0].call])
+                spec = spec_of(self.draft.schema, [*calls, of_column[0].call])
             except PartitionFieldExists:
                 continue  # its levels are all there already
-            calls.append(known[0].call)
+            calls.append(of_column[0].call)
         return spec, notes
 
     def _values(self, leaf: DraftLeaf, spec: PartitionSpec) -> dict[str, pa.Scalar]:
         by_field: dict[str, pa.Scalar] = {}
-        for at, known in enumerate(self.readings):
-            values = self.tuples[leaf.object_id, id(known[0])]
+        for at, of_column in enumerate(self.readings):
+            values = self.tuples[leaf.object_id, id(of_column[0])]
             if values is None:
-                values = next(iter(known[0].values(self._text(leaf, at))), None)
-            for index, own in enumerate(known[0].spec.fields):
+                values = next(iter(of_column[0].values(self._text(leaf, at))), None)
+            for index, own in enumerate(of_column[0].spec.fields):
                 target = next(
                     partition_field
                     for partition_field in spec.fields

@@ -256,8 +256,8 @@ class _Repair:
         )
 
     def _type(self, column: str) -> pa.DataType:
-        known = self.lost.get(column)
-        return self.manifest.schema.field(column).type if known is None else known
+        lost_type = self.lost.get(column)
+        return self.manifest.schema.field(column).type if lost_type is None else lost_type
 
     def _check_computable(self, row: RawRow, spec: PartitionSpec, rows: RowValues) -> None:
         unknown = [
@@ -289,11 +289,11 @@ class _Repair:
                 if row is None or row.parsed is None or row.parsed.spec_version not in self.specs:
                     continue
                 own = self.specs[row.parsed.spec_version].fields[: depth - 1]
-                known = self.recovered.get(object_id, {})
+                recovered = self.recovered.get(object_id, {})
                 self.recovered[row.object_id] = {
-                    partition_field.column: known[partition_field.column]
+                    partition_field.column: recovered[partition_field.column]
                     for partition_field in own
-                    if partition_field.column in known
+                    if partition_field.column in recovered
                 }
         unknown = [
             manifest_row.object_id

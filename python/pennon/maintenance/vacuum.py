@@ -85,17 +85,17 @@ def vacuum(
     limit = older_than or datetime.now(UTC) - DEFAULT_AGE
     versions = sorted(int(version["version"]) for version in listed_versions(manifest))
     named = named_versions(location, versions, options)
-    known = leaf_locations(location, options)
+    locations = leaf_locations(location, options)
     done = Vacuumed()
     if manifest.branches.list():
         # What a branch's own versions of the manifest read is not among those of the main line.
         done.notes.append("its __manifest has branches, which may read any file")
         return done
-    strays = sorted(set(_leaf_folders(location)) - known)
+    strays = sorted(set(_leaf_folders(location)) - locations)
     waste: dict[str, list[str]] = {}
     leaves: dict[str, LeafFiles] = {}
-    for at, place in enumerate(sorted(known), 1):
-        progress("leaves looked through", at, len(known))
+    for at, place in enumerate(sorted(locations), 1):
+        progress("leaves looked through", at, len(locations))
         try:
             leaf = LeafFiles.open(location, place, options)
         except LeafMissing as error:

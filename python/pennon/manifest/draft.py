@@ -271,13 +271,13 @@ def _columns(
 
 
 def _column(location: str, written: object, schema: NamespaceSchema) -> DraftColumn:
-    known = written if isinstance(written, dict) else {}
-    called = _CALL.fullmatch(str(known.get("function", "")))
-    properties = known.get("properties") or {}
+    stated = written if isinstance(written, dict) else {}
+    called = _CALL.fullmatch(str(stated.get("function", "")))
+    properties = stated.get("properties") or {}
     sizes = [str(value) for name, value in properties.items() if name.replace("-", "_") in _SIZES]
     if called is not None and called.group(2):
         sizes.append(called.group(2))
-    names = _names(known, schema)
+    names = _names(stated, schema)
     if called is None or not names or not all(size.isdecimal() for size in sizes):
         raise DraftNotReadable(
             location=location,
@@ -292,10 +292,10 @@ def _names(written: Mapping[str, object], schema: NamespaceSchema) -> tuple[tupl
     ids = written.get("source-ids") or [written.get("source-id")]
     for id_ in [written["name"]] if "name" in written else (ids if isinstance(ids, list) else []):
         if isinstance(id_, str):
-            known = schema.field_by_path(tuple(id_.split(".")))
+            column = schema.field_by_path(tuple(id_.split(".")))
         else:
-            known = schema.field_by_id(id_) if isinstance(id_, int) else None
-        if known is None:
+            column = schema.field_by_id(id_) if isinstance(id_, int) else None
+        if column is None:
             return ()
-        paths.append(known.path)
+        paths.append(column.path)
     return tuple(paths)

@@ -239,8 +239,8 @@ def _json(texts: pa.ChunkedArray, schema: pa.Schema) -> pa.Table | None:
     if not len(texts):
         return schema.empty_table()
     pieces = [_one_file(texts.slice(at, _AT_ONCE), schema) for at in range(0, len(texts), _AT_ONCE)]
-    known = [piece for piece in pieces if piece is not None]
-    return pa.concat_tables(known) if len(known) == len(pieces) else None
+    parsed = [piece for piece in pieces if piece is not None]
+    return pa.concat_tables(parsed) if len(parsed) == len(pieces) else None
 
 
 def _one_file(texts: pa.ChunkedArray, schema: pa.Schema) -> pa.Table | None:

@@ -68,8 +68,10 @@ def changes_between(
 
     Spec: "Multi-Partition Transaction (Strong)".
     """
-    known = versions_until(snapshot)
-    times = dict(zip(known["version"].to_pylist(), known["committed_at"].to_pylist(), strict=True))
+    versions = versions_until(snapshot)
+    times = dict(
+        zip(versions["version"].to_pylist(), versions["committed_at"].to_pylist(), strict=True)
+    )
     numbers = [time for time in times if first <= time <= last]
     if first not in times:
         snapshot.at_version(first)  # says which versions there are
@@ -134,12 +136,12 @@ def change_schema(snapshot: Snapshot) -> pa.Schema:
 
 
 def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
-    known = versions_until(snapshot)["version"].to_pylist()
+    versions = versions_until(snapshot)["version"].to_pylist()
     first, last = stated_bounds(selection.predicates)
-    if 1 < first <= snapshot.version and first - 1 not in known:
+    if 1 < first <= snapshot.version and first - 1 not in versions:
         # What the commits until then did cannot be separated from what is asked for.
         snapshot.at_version(first - 1)  # says which versions there are
-    earlier = [row for row in known if row < first] or known[:1]
+    earlier = [row for row in versions if row < first] or versions[:1]
     yield from changes_between(snapshot, earlier[-1], min(last, snapshot.version))
 
 

@@ -101,19 +101,24 @@ def tuple_condition(
 
     Spec: "Partition Pruning".
     """
-    known = {
+    tuple_columns = {
         _PARTITION: PARTITION.with_type(pa.struct(struct_fields(snapshot))),
         SPEC_VERSION.name.removeprefix("_"): SPEC_VERSION,
     }
-    columns = pa.schema([known.get(column.name, column) for column in schema])
-    trees = [tree.transform(_as_metadata_column, known) for tree in readable_predicates(predicates)]
+    columns = pa.schema([tuple_columns.get(column.name, column) for column in schema])
+    trees = [
+        tree.transform(_as_metadata_column, tuple_columns)
+        for tree in readable_predicates(predicates)
+    ]
     bound = bind_all(trees, columns, time_zone="")
     return manifest_query(snapshot, conjuncts(bound)).condition
 
 
-def _as_metadata_column(node: exp.Expression, known: Mapping[str, pa.Field]) -> exp.Expression:
+def _as_metadata_column(
+    node: exp.Expression, tuple_columns: Mapping[str, pa.Field]
+) -> exp.Expression:
     if isinstance(node, exp.Column):
         first = node.parts[0]
-        if first.name.lower() in known:
-            first.set("this", known[first.name.lower()].name)
+        if first.name.lower() in tuple_columns:
+            first.set("this", tuple_columns[first.name.lower()].name)
     return node

@@ -48,11 +48,11 @@ def readable_metrics(snapshot: Snapshot, leaves: pa.Table) -> pa.StructArray:
     Spec: "Manifest Table Schema" (metadata).
     """
     columns = _counted_columns(snapshot)
-    known = column_bounds(snapshot, leaves, dict(columns.values()))
+    bounds = column_bounds(snapshot, leaves, dict(columns.values()))
     rows = leaves["num_rows"].combine_chunks()
     metrics = [
-        _metrics(known[number], rows)
-        if number in known
+        _metrics(bounds[number], rows)
+        if number in bounds
         else pa.nulls(leaves.num_rows, _of_column(kind))
         for number, kind in columns.values()
     ]

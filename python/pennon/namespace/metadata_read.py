@@ -26,14 +26,14 @@ def read_metadata_table(table: Table, name: str) -> pa.Table:
         TableNotFound: There is none of that name; lists those there are.
     """
     has_manifest = table.stored.has_manifest
-    known = {
+    metadata_tables = {
         metadata_table.name: metadata_table
         for metadata_table in METADATA_TABLES.values()
         if has_manifest or not metadata_table.needs_manifest
     }
-    definition = known.get(name.lower())
+    definition = metadata_tables.get(name.lower())
     if definition is None:
-        near = f"the metadata tables of {table.name} are {', '.join(sorted(known))}"
+        near = f"the metadata tables of {table.name} are {', '.join(sorted(metadata_tables))}"
         raise TableNotFound(table=f"{table.name}.{name}", near=near)
     schema = definition.schema(table.snapshot)
     parts = definition.rows(table.snapshot, Selection(tuple(schema.names)))

@@ -234,5 +234,5 @@ def _first_not_below(values: pa.Array, bounds: pa.Array) -> NDArray[np.int64] | 
     if pa.types.is_timestamp(data_type):
         sought = bounds.cast(pa.int64()).to_numpy()
         return np.asarray(np.searchsorted(values.cast(pa.int64()).to_numpy(), sought))
-    known = values.to_pylist()
-    return [bisect.bisect_left(known, bound) for bound in bounds.to_pylist()]
+    bounds_in_order = values.to_pylist()
+    return [bisect.bisect_left(bounds_in_order, bound) for bound in bounds.to_pylist()]

@@ -58,10 +58,10 @@ def spec_of(
 
     Spec: "Partition Spec", "Field ID Reuse".
     """
-    known = dict(specs or {})
-    spec = PartitionSpec(max(known, default=0) + 1, ())
+    versions = dict(specs or {})
+    spec = PartitionSpec(max(versions, default=0) + 1, ())
     for call in calls:
-        spec = replace(spec, fields=_added(known, spec, schema, call, name=None, place=None))
+        spec = replace(spec, fields=_added(versions, spec, schema, call, name=None, place=None))
     spec.check(schema)
     return spec
 
@@ -191,7 +191,11 @@ def _following(specs: _Specs, schema: NamespaceSchema) -> PartitionSpec:
 
 
 def _widened(partition_field: PartitionField, schema: NamespaceSchema) -> PartitionField:
-    types = [known for known in partition_field.source_types(schema) if known is not None]
+    types = [
+        source_type
+        for source_type in partition_field.source_types(schema)
+        if source_type is not None
+    ]
     if partition_field.transform is None or len(types) < len(partition_field.source_ids):
         return partition_field
     natural = partition_field.transform.recorded_type(types)
@@ -225,7 +229,7 @@ def _added(
     """Give the fields of ``spec`` and those that ``call`` adds, in order of levels."""
     sources = [_source(schema, call, path) for path in call.columns]
     fields = list(spec.fields)
-    known = [field for version in specs.values() for field in version.fields]
+    existing = [field for version in specs.values() for field in version.fields]
     added = 0
     for transform in call.transforms:
         if isinstance(transform, Expression):
@@ -241,7 +245,7 @@ def _added(
         if equal is not None:
             place = fields.index(equal) + 1 if call.composed else place
             continue
-        named = _named(new_field, transform, call, name, known + fields)
+        named = _named(new_field, transform, call, name, existing + fields)
         fields.insert(len(fields) if place is None else place, named)
         place = None if place is None else place + 1
         added += 1
@@ -285,13 +289,13 @@ def _named(
     transform: Transform,
     call: TransformCall,
     name: str | None,
-    known: Sequence[PartitionField],
+    existing: Sequence[PartitionField],
 ) -> PartitionField:
     chosen = level_name(name, transform) if name is not None and call.composed else name
     earlier = next(
         (
             partition_field
-            for partition_field in reversed(known)
+            for partition_field in reversed(existing)
             if partition_field.derives_as(added)
         ),
         None,
@@ -305,7 +309,7 @@ def _named(
             raise InvalidPartitionFieldName(name=chosen, reason=reason)
         wider = max(earlier.result_type, added.result_type, key=_width)
         return replace(earlier, result_type=wider)
-    taken = {partition_field.field_id for partition_field in known}
+    taken = {partition_field.field_id for partition_field in existing}
     if chosen is not None:
         return replace(added, field_id=checked_name(chosen, taken))
     return replace(added, field_id=unique_name(default_name(transform, call.columns), taken))
@@ -344,12 +348,12 @@ def _by_call(
     spec: PartitionSpec, schema: NamespaceSchema, call: TransformCall
 ) -> tuple[PartitionField, ...]:
     sources = [schema.field_by_path(path) for path in call.columns]
-    known = [source for source in sources if source is not None]
-    if len(known) < len(sources):
+    source_columns = [source for source in sources if source is not None]
+    if len(source_columns) < len(sources):
         return ()
     matching: list[PartitionField] = []
     for transform in call.transforms:
-        called = _field(transform, known)
+        called = _field(transform, source_columns)
         matching.extend(field for field in spec.fields if field.derives_as(called))
     if len(matching) < len(call.transforms):
         return ()

@@ -191,7 +191,11 @@ class PartitionSpec:
         Spec: "Partition Field Schema", "Consistent with result type".
         """
         for partition_field in self.fields:
-            types = [known for known in partition_field.source_types(schema) if known is not None]
+            types = [
+                source_type
+                for source_type in partition_field.source_types(schema)
+                if source_type is not None
+            ]
             if len(types) < len(partition_field.source_ids):
                 continue
             try:

@@ -150,8 +150,8 @@ class NamespaceSchema:
         lowered = tuple(name.lower() for name in path)
         alike = [
             column
-            for known, column in self._by_path.items()
-            if tuple(name.lower() for name in known) == lowered
+            for path_in_schema, column in self._by_path.items()
+            if tuple(name.lower() for name in path_in_schema) == lowered
         ]
         return alike[0] if len(alike) == 1 else None
 

@@ -33,11 +33,11 @@ def unknown_keys(columns: Sequence[object]) -> UnknownKeys:
     for column in columns:
         for place, written in _walk(column, ()):
             data_type = written.get("type")
-            known = {
+            kept_by_place = {
                 "field": _others(written, _FIELD_KEYS),
                 "type": _others(data_type, _TYPE_KEYS) if isinstance(data_type, dict) else {},
             }
-            kept = {name: keys for name, keys in known.items() if keys}
+            kept = {name: keys for name, keys in kept_by_place.items() if keys}
             if kept:
                 unknown[place] = kept
     return unknown

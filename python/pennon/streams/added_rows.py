@@ -77,10 +77,10 @@ def added_rows(before: Snapshot, after: Snapshot, *, skips_changes: bool) -> lis
     old, new = _leaves(before), _leaves(after)
     is_change = old.join(new, ["object_id"], join_type="left anti").num_rows > 0
     changed = new.join(old, _KEYS, join_type="left anti").sort_by("object_id")
-    known = _versions_of(old, changed)
+    old_versions = _versions_of(old, changed)
     added_by_version: list[AddedRows] = []
     for leaf in changed.to_pylist():
-        added = _added_to_leaf(before, after, leaf, known.get(leaf["object_id"]), rewrites)
+        added = _added_to_leaf(before, after, leaf, old_versions.get(leaf["object_id"]), rewrites)
         is_change |= added is None
         added_by_version += added or []
     if not is_change or _operation(after) == _MOVES:

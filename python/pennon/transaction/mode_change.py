@@ -183,8 +183,8 @@ class _Change:
         fenced: dict[str, LeafChange] = {}
 
         def do(state: LeafState) -> None:
-            known = fenced.get(state.object_id)
-            fenced[state.object_id] = self._fenced(state, known)
+            fenced_before = fenced.get(state.object_id)
+            fenced[state.object_id] = self._fenced(state, fenced_before)
 
         def change(snapshot: Snapshot) -> ManifestCommitted | ConcurrentChange:
             states = [state for state in _states(snapshot) if state.read_version is None]
@@ -197,11 +197,11 @@ class _Change:
         self._until_made(change)
         self.done.leaves = len(fenced)
 
-    def _fenced(self, state: LeafState, known: LeafChange | None) -> LeafChange:
+    def _fenced(self, state: LeafState, fenced: LeafChange | None) -> LeafChange:
         for attempt in range(_ATTEMPTS):
             dataset = open_own_leaf(self.location, state.location, None, self.options)
-            if known is not None and int(dataset.version) == known.read_version:
-                return known
+            if fenced is not None and int(dataset.version) == fenced.read_version:
+                return fenced
             self._look()
             stop_auto_cleanup(dataset)
             try:

@@ -78,8 +78,8 @@ class Transaction:
             staged: The reports of all tasks; several may name the same partition.
         """
         for object_id, parts in by_leaf(staged).items():
-            known = self._changes.get(object_id)
-            before = known.staged if isinstance(known, Append) else ()
+            earlier = self._changes.get(object_id)
+            before = earlier.staged if isinstance(earlier, Append) else ()
             self._add(object_id, Append((*before, *parts)))
 
     def replace(self, staged: Iterable[StagedPartition]) -> None:
@@ -89,8 +89,8 @@ class Transaction:
             staged: The reports of all tasks; several may name the same partition.
         """
         for object_id, parts in by_leaf(staged).items():
-            known = self._changes.get(object_id)
-            before = known.staged if isinstance(known, Replace) else ()
+            earlier = self._changes.get(object_id)
+            before = earlier.staged if isinstance(earlier, Replace) else ()
             self._add(object_id, Replace((*before, *parts)))
 
     def rewrite(
@@ -267,7 +267,7 @@ class Transaction:
         return by_object_id
 
     def _add(self, object_id: str, change: Change) -> None:
-        known = self._changes.get(object_id)
-        if known is not None and type(known) is not type(change):
+        earlier = self._changes.get(object_id)
+        if earlier is not None and type(earlier) is not type(change):
             raise InternalError(what=f"one transaction changes {object_id} in two ways")
         self._changes[object_id] = change

@@ -223,12 +223,12 @@ def _not_there(
     dataset: lance.LanceDataset, staged: tuple[StagedPartition, ...]
 ) -> list[StagedPartition]:
     """Leave out the fragments that an earlier try of this commit has added."""
-    known = {file.path for fragment in dataset.get_fragments() for file in fragment.metadata.files}
+    paths = {file.path for fragment in dataset.get_fragments() for file in fragment.metadata.files}
     rest = [
         replace(
             part,
             fragments=tuple(
-                fragment for fragment in part.fragments if not known & _files(fragment)
+                fragment for fragment in part.fragments if not paths & _files(fragment)
             ),
         )
         for part in staged

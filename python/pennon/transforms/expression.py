@@ -164,9 +164,9 @@ def _folded_tokens(sql: str) -> tuple[str, ...]:
 
 def select(context: datafusion.SessionContext, sql: str) -> datafusion.DataFrame:
     """Plan an expression over the rows of a session, the hash functions included."""
-    known = _with_hash_functions(context, sql)
+    hashed = _with_hash_functions(context, sql)
     # brackets and a line of its own: neither a comma nor a comment reaches the query around it
-    return context.sql(f"SELECT ({known}\n) AS partition_value FROM {_ROWS}")  # noqa: S608
+    return context.sql(f"SELECT ({hashed}\n) AS partition_value FROM {_ROWS}")  # noqa: S608
 
 
 def qualifies_rows(sql: str) -> bool:

@@ -204,11 +204,11 @@ class _Check:
                 reason = f"with NULL in every column DataFusion says {value.reason}"
                 raise self._rejected(_IS_NULL_SAFE, reason)
         rows = self._rows_around(None)
-        known = self._values(rows, self.types)
+        with_nulls = self._values(rows, self.types)
         for position in range(len(self.types)):
             without = [(*row[:position], None, *row[position + 1 :]) for row in rows]
             for row, before, after in zip(
-                rows, known, self._values(without, self.types), strict=True
+                rows, with_nulls, self._values(without, self.types), strict=True
             ):
                 if isinstance(after, _Failure) and not isinstance(before, _Failure):
                     others = _spelled(row, nothing_at=position)

@@ -92,8 +92,8 @@ class LeafViews:
 
     def __init__(self, schema: pa.Schema, namespace_schema: pa.Schema | None = None) -> None:
         self.schema = stream_schema(schema)
-        known = self.schema if namespace_schema is None else namespace_schema
-        self._known = [column for column in known if not is_metadata_column(column)]
+        columns = self.schema if namespace_schema is None else namespace_schema
+        self._known = [column for column in columns if not is_metadata_column(column)]
         self._views: dict[tuple[_LeafFields, str | None], LeafView] = {}
 
     def of(self, dataset: lance.LanceDataset, filter_sql: str | None = None) -> LeafView:
@@ -140,9 +140,9 @@ _shared: WeakValueDictionary[tuple[LeafField, ...], _LeafFields] = WeakValueDict
 def _fields_of(dataset: lance.LanceDataset) -> _LeafFields:
     """Find the fields of a leaf, one object for all leaves that have the same."""
     version = dataset.version
-    known = _of_dataset.get(dataset)
-    if known is not None and known[0] == version:
-        return known[1]
+    cached = _of_dataset.get(dataset)
+    if cached is not None and cached[0] == version:
+        return cached[1]
     fields = leaf_fields(dataset)
     shared = _shared.setdefault(fields, _LeafFields(fields))
     _of_dataset[dataset] = (version, shared)

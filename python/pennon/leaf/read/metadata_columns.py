@@ -103,11 +103,11 @@ def named_metadata_column(column: pa.Field) -> pa.Field | None:
     """
     if column.name == PARTITION.name:
         return PARTITION.with_type(column.type)
-    known = {
+    by_name = {
         metadata_column.name: metadata_column
         for metadata_column in (*METADATA_COLUMNS, SPEC_VERSION, FILE, POSITION, SPEC_ID)
     }
-    return known.get(column.name)
+    return by_name.get(column.name)
 
 
 def constant_columns(schema: pa.Schema) -> pa.Schema:

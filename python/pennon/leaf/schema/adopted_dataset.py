@@ -53,9 +53,9 @@ def columns_by_name(dataset: lance.LanceDataset, schema: pa.Schema, name: str) -
     fields = leaf_fields(dataset)
     silent = tuple(_silent(field) for field in fields)
     originals = {
-        id(bare): known
+        id(bare): named
         for top, own in zip(silent, fields, strict=True)
-        for bare, known in zip(top.walk(), own.walk(), strict=True)
+        for bare, named in zip(top.walk(), own.walk(), strict=True)
     }
     matches = match_fields(list(schema), silent, name)
     ids: dict[int, int] = {}

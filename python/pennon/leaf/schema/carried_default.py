@@ -34,8 +34,8 @@ def carried_default(before: pa.Schema, after: pa.Schema) -> pa.Schema:
         >>> carried_default(old, new).field("n").metadata[b"pennon:initial_default"]
         b'5.0'
     """
-    known = {field_id_of(column): column for column in before}
-    columns = [_carried(known.get(field_id_of(column)), column) for column in after]
+    by_id = {field_id_of(column): column for column in before}
+    columns = [_carried(by_id.get(field_id_of(column)), column) for column in after]
     return pa.schema(columns, metadata=after.metadata)
 
 

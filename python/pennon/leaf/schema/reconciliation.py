@@ -122,9 +122,9 @@ def _is_numbered_alike(namespace: Sequence[pa.Field], stored: Sequence[LeafField
     """Whether a leaf numbers its fields as the namespace does; None where it is unknown."""
     ids = {target.name: _id_of(target) for target in namespace}
     names = {field_id: name for name, field_id in ids.items() if field_id is not None}
-    known = [field for field in stored if field.number in names and field.name in ids]
-    alike = sum(names[field.number] == field.name for field in known)
-    return alike > len(known) - alike if known else None
+    numbered = [field for field in stored if field.number in names and field.name in ids]
+    alike = sum(names[field.number] == field.name for field in numbered)
+    return alike > len(numbered) - alike if numbered else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,9 @@ def counted_fields(
     choice = CountedColumns.of(properties)
     counted: dict[tuple[str, ...], tuple[int, pa.DataType]] = {}
     for path, data_type in _plain_fields(list(schema.arrow)):
-        known = schema.field_by_path(path)
-        if known is not None and choice.has(path, len(counted)):
-            counted[path] = known.id, data_type
+        column = schema.field_by_path(path)
+        if column is not None and choice.has(path, len(counted)):
+            counted[path] = column.id, data_type
     return counted
 
 

@@ -133,19 +133,19 @@ class Destinations:
         )
 
     def _row(self, values: pa.RecordBatch, object_id: str) -> _Row | None:
-        known = self._expected.get(object_id)
-        if known is None:
-            known = self._asked_rows(values, object_id)
-        if known.num_rows == 0:
+        leaf_row = self._expected.get(object_id)
+        if leaf_row is None:
+            leaf_row = self._asked_rows(values, object_id)
+        if leaf_row.num_rows == 0:
             return None
-        names = [field.name for field in fields(_Row) if field.name in known.column_names]
-        return _Row(**{name: known[name][0].as_py() for name in names})
+        names = [field.name for field in fields(_Row) if field.name in leaf_row.column_names]
+        return _Row(**{name: leaf_row[name][0].as_py() for name in names})
 
     def _asked_rows(self, values: pa.RecordBatch, object_id: str) -> pa.Table:
-        known = self._named_rows(object_id) if self._num_asked < _FEW else None
+        named = self._named_rows(object_id) if self._num_asked < _FEW else None
         self._num_asked += 1
-        if known is not None and known.num_rows:
-            return known
+        if named is not None and named.num_rows:
+            return named
         # Other writers name leaves in their own way.
         rows = self._snapshot.leaves_of(self._spec.spec_version, [values])
         return self._equal_rows(values) if rows is None else rows[0]
@@ -158,10 +158,10 @@ class Destinations:
         if self._known is None:
             key = replace(self._snapshot.key, detail=self._spec.spec_version)
             self._known = _LEAVES.find(key, self._all_rows)
-        known = self._known
+        rows = self._known
         for name, column in zip(values.schema.names, values.columns, strict=True):
-            known = known.filter(equals(known[name], column[0]))
-        return known
+            rows = rows.filter(equals(rows[name], column[0]))
+        return rows
 
     def _all_rows(self) -> pa.Table:
         leaves = self._snapshot.leaves().table

@@ -46,14 +46,14 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
     """
     given: dict[str, pa.Array] = {}
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
-        known = schema.field_by_path([name])
-        if known is None:
+        expected = schema.field_by_path([name])
+        if expected is None:
             raise WriteColumnUnknown(
                 column=name, table=table, columns=", ".join(schema.arrow.names)
             )
-        if known.field.name in given:
+        if expected.field.name in given:
             raise WriteColumnTwice(column=name, table=table)
-        given[known.field.name] = array
+        given[expected.field.name] = array
     columns = []
     fields = [plain_field(column) for column in schema.arrow]
     for field in fields:
@@ -77,13 +77,13 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
 def _check_fields(given: pa.DataType, expected: pa.DataType, path: str, table: str) -> None:
     """Refuse fields that the column has not, which Arrow's cast would leave out in silence."""
     if pa.types.is_struct(given) and pa.types.is_struct(expected):
-        known = [child.name for child in expected]
+        expected_names = [child.name for child in expected]
         for child in given:
-            if child.name not in known:
+            if child.name not in expected_names:
                 raise WriteColumnUnknown(
                     column=f"{path}.{child.name}",
                     table=table,
-                    columns=", ".join(f"{path}.{name}" for name in known),
+                    columns=", ".join(f"{path}.{name}" for name in expected_names),
                 )
             _check_fields(
                 child.type, expected.field(child.name).type, f"{path}.{child.name}", table

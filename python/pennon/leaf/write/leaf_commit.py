@@ -67,8 +67,8 @@ class LeafCommit:
         """Count what a version holds."""
         fragments = [fragment.metadata for fragment in dataset.get_fragments()]
         sizes = [file.file_size_bytes for fragment in fragments for file in fragment.files]
-        known = [size for size in sizes if size is not None]
-        num_bytes = sum(known) if len(known) == len(sizes) else None
+        recorded = [size for size in sizes if size is not None]
+        num_bytes = sum(recorded) if len(recorded) == len(sizes) else None
         return cls(dataset.version, dataset.count_rows(), num_bytes, len(fragments))
 
 

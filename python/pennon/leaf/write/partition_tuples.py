@@ -86,8 +86,8 @@ def _values(batch: pa.RecordBatch, field: PartitionField, snapshot: Snapshot) ->
     for source_id in field.source_ids:
         column = snapshot.schema.field_by_id(source_id)
         sources.append(None if column is None else _column(batch, column.path))
-    known = [array for array in sources if array is not None]
-    if not known and field.transform is not None:
+    present = [array for array in sources if array is not None]
+    if not present and field.transform is not None:
         return pa.nulls(batch.num_rows, result_type)
     arrays = [pa.nulls(batch.num_rows) if array is None else array for array in sources]
     values = field.derivation.apply(arrays)

@@ -161,17 +161,17 @@ def refused(snapshot: Snapshot, dataset: str, why: str, advice: str) -> Adoption
 
 def _check_names(snapshot: Snapshot, path: str, values: Mapping[str, str]) -> None:
     spec = snapshot.current_spec
-    known = {field.field_id for field in spec.fields}
+    field_ids = {field.field_id for field in spec.fields}
     for field in spec.fields:
-        known.update(
+        field_ids.update(
             str(source)
             for number in field.source_ids
             if (source := snapshot.schema.field_by_id(number)) is not None
         )
-    unknown = sorted(set(values) - known)
+    unknown = sorted(set(values) - field_ids)
     if unknown:
         why = f"'{unknown[0]}' is no partition field and no source column of one"
-        names = ", ".join(sorted(known)) or "none: the namespace has one leaf"
+        names = ", ".join(sorted(field_ids)) or "none: the namespace has one leaf"
         raise refused(snapshot, path, why, f"Give values of {names}")
 
 

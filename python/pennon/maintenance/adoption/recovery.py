@@ -61,9 +61,9 @@ def _from_ends(dataset: lance.LanceDataset, rows: RowValues) -> OneTuple | None:
                     return None
                 both = pc.min_max(array)
                 here = pa.array([both["min"], both["max"]], array.type)
-                known = ends.get(name)
-                if known is not None:
-                    wider = pc.min_max(pa.concat_arrays([known, here]))
+                ends_so_far = ends.get(name)
+                if ends_so_far is not None:
+                    wider = pc.min_max(pa.concat_arrays([ends_so_far, here]))
                     here = pa.array([wider["min"], wider["max"]], array.type)
                 ends[name] = here
     except pa.ArrowNotImplementedError:

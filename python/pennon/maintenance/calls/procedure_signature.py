@@ -99,7 +99,7 @@ class Procedure:
             ProcedureArgument: One is unknown, missing or of another type.
         """
         by_name = {parameter.name.lower(): parameter for parameter in self.parameters}
-        known = (
+        signature = (
             ", ".join(parameter.name for parameter in self.parameters if parameter.instead is None)
             or "none"
         )
@@ -108,16 +108,21 @@ class Procedure:
             parameter = by_name.get(name.lower())
             if parameter is None:
                 raise ProcedureArgument(
-                    procedure=self.name, parameter=name, why="there is no such one", known=known
+                    procedure=self.name, parameter=name, why="there is no such one", known=signature
                 )
             why = parameter.refusal(value)
             if why is not None:
-                raise ProcedureArgument(procedure=self.name, parameter=name, why=why, known=known)
+                raise ProcedureArgument(
+                    procedure=self.name, parameter=name, why=why, known=signature
+                )
             checked[parameter.name] = value
         for parameter in self.parameters:
             if parameter.is_required and checked.get(parameter.name) is None:
                 raise ProcedureArgument(
-                    procedure=self.name, parameter=parameter.name, why="it is required", known=known
+                    procedure=self.name,
+                    parameter=parameter.name,
+                    why="it is required",
+                    known=signature,
                 )
         return checked
 

@@ -318,9 +318,9 @@ def call(
     called = PROCEDURES.get(name)
     if called is None:
         # These two plan a query, so that the JVM answers them.
-        known = sorted([*PROCEDURES, "explain_join", "explain_scan"])
-        why = f"there is none{instead_of(name, known)}"
-        raise UnknownProcedure(procedure=procedure, why=why, known=", ".join(known))
+        callable_names = sorted([*PROCEDURES, "explain_join", "explain_scan"])
+        why = f"there is none{instead_of(name, callable_names)}"
+        raise UnknownProcedure(procedure=procedure, why=why, known=", ".join(callable_names))
     checked = called.checked(arguments)
     if TABLE in called.parameters:
         table = _within(catalog, str(checked["table"]), namespace)

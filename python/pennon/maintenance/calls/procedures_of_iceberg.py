@@ -35,12 +35,12 @@ _NOT_NEEDED: Final[Mapping[str, str]] = {
 }
 
 
-def instead_of(name: str, known: Sequence[str]) -> str:
+def instead_of(name: str, callable_names: Sequence[str]) -> str:
     """Say what to call in place of a procedure that is not there; nothing where nothing is near.
 
     Args:
         name: The procedure that was called.
-        known: Those that are there.
+        callable_names: Those that are there.
 
     Example:
         >>> instead_of("rewrite_data_files", ["compact", "vacuum"])
@@ -50,5 +50,7 @@ def instead_of(name: str, known: Sequence[str]) -> str:
     """
     if name in _NOT_NEEDED:
         return f", and {_NOT_NEEDED[name]}"
-    near = [_ALSO_CALLED[name]] if name in _ALSO_CALLED else get_close_matches(name, known, 1)
+    near = (
+        [_ALSO_CALLED[name]] if name in _ALSO_CALLED else get_close_matches(name, callable_names, 1)
+    )
     return f", did you mean {near[0]}" if near else ""

@@ -84,7 +84,7 @@ def check(
 
 def _strays(location: str, raw: RawRows, options: StorageOptions) -> list[Finding]:
     """Tell what lies beside the leaves, on any storage that Lance lists."""
-    known = {row.location.split("/", 1)[0] for row in raw.rows if row.location}
+    leaf_folders = {row.location.split("/", 1)[0] for row in raw.rows if row.location}
     try:
         session = LanceFileSession(location, storage_options=dict(options) or None)
         folders = session.list_with_delimiter().common_prefixes
@@ -96,5 +96,5 @@ def _strays(location: str, raw: RawRows, options: StorageOptions) -> list[Findin
             "Physical Layout and Naming", f"directory {file_name}", "no row of the manifest has it"
         )
         for file_name in sorted(name.rstrip("/") for name in folders)
-        if file_name != MANIFEST and file_name not in known
+        if file_name != MANIFEST and file_name not in leaf_folders
     ]

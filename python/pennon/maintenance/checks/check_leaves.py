@@ -80,10 +80,10 @@ class LeafCheck:
             ]
             values = _Values(self, spec)
             for manifest_row in mine:
-                known = versions.get(manifest_row.object_id, {})
-                dataset = self._opened(manifest_row, newest_version(manifest_row, known))
+                version_rows = versions.get(manifest_row.object_id, {})
+                dataset = self._opened(manifest_row, newest_version(manifest_row, version_rows))
                 if dataset is not None:
-                    self._older(manifest_row, known, dataset.version)
+                    self._older(manifest_row, version_rows, dataset.version)
                     if self._has_schema(manifest_row, dataset):
                         values.add(manifest_row, dataset)
                 done += 1
@@ -192,14 +192,14 @@ class _Values:
     def __init__(self, check: LeafCheck, spec: PartitionSpec) -> None:
         self._check = check
         table = check.raw.table
-        known = {
+        statistics = {
             partition_field.field_id: partition_field.column for partition_field in spec.fields
         }
         in_manifest = {
-            name: column for name, column in known.items() if column in table.column_names
+            name: column for name, column in statistics.items() if column in table.column_names
         }
         types = {name: table.schema.field(column).type for name, column in in_manifest.items()}
-        lost = [name for name in known if name not in in_manifest]
+        lost = [name for name in statistics if name not in in_manifest]
         self._spec = spec
         self._rows = RowValues(spec, check.schema, types)
         self._columns = in_manifest

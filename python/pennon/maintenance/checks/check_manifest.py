@@ -204,13 +204,13 @@ class _Rows:
 
     def version(self, row: RawRow) -> Iterator[Finding]:
         """A ``table_version`` row."""
-        where, known = f"row {row.object_id}", version_row_of(row.object_id)
-        if known is None:
+        where, leaf_and_version = f"row {row.object_id}", version_row_of(row.object_id)
+        if leaf_and_version is None:
             yield violation(_STRONG, where, "its id is not <table id>$<version>")
             return
-        table = self.tables.get(known[0])
+        table = self.tables.get(leaf_and_version[0])
         if table is None:
-            yield violation(_STRONG, where, f"there is no table {known[0]}")
+            yield violation(_STRONG, where, f"there is no table {leaf_and_version[0]}")
             return
         if row.read_version is None and READ_VERSION.name in self.raw.table.column_names:
             yield violation(_STRONG, where, "it has no read_version")
@@ -220,8 +220,10 @@ class _Rows:
 
     def foreign(self) -> Iterator[Finding]:
         """What other writers added: kept and ignored, but reported."""
-        known = (NAMESPACE, TABLE, TABLE_VERSION, COMMIT)
-        others = Counter(row.object_type for row in self.raw.rows if row.object_type not in known)
+        object_types = (NAMESPACE, TABLE, TABLE_VERSION, COMMIT)
+        others = Counter(
+            row.object_type for row in self.raw.rows if row.object_type not in object_types
+        )
         for object_type, count in others.items():
             problem = f"{count} rows of this unknown type are ignored"
             yield note(_COLUMNS, f"object type '{object_type}'", problem)

@@ -108,9 +108,11 @@ class RawRows:
         """Give the ``table_version`` rows by table and by sequence number."""
         rows_by_leaf: dict[str, dict[int, RawRow]] = {}
         for row in self.rows:
-            known = version_row_of(row.object_id) if row.object_type == TABLE_VERSION else None
-            if known is not None:
-                rows_by_leaf.setdefault(known[0], {})[known[1]] = row
+            leaf_and_version = (
+                version_row_of(row.object_id) if row.object_type == TABLE_VERSION else None
+            )
+            if leaf_and_version is not None:
+                rows_by_leaf.setdefault(leaf_and_version[0], {})[leaf_and_version[1]] = row
         return rows_by_leaf
 
 

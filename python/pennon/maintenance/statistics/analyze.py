@@ -114,12 +114,14 @@ def analyze(
 def _chosen_fields(snapshot: Snapshot, columns: Sequence[str]) -> Fields:
     if not columns:
         return counted_fields(snapshot.properties, snapshot.schema)
-    known = counted_fields({STATISTICS_COLUMNS: str(len(snapshot.schema.fields))}, snapshot.schema)
+    first_columns = counted_fields(
+        {STATISTICS_COLUMNS: str(len(snapshot.schema.fields))}, snapshot.schema
+    )
     fields: Fields = {}
     for name in columns:
         counted = counted_fields({STATISTICS_COLUMNS: name}, snapshot.schema)
         if not counted:
-            named = ", ".join(".".join(path) for path in known)
+            named = ", ".join(".".join(path) for path in first_columns)
             raise UnknownColumn(column=name, columns=named)
         fields.update(counted)
     return fields
@@ -130,10 +132,10 @@ def _lacks(state: LeafState, fields: Fields) -> bool:
     is_elsewhere = state.read_branch is not None or state.read_tag is not None
     if state.read_version is None or is_elsewhere or not fields:
         return False
-    known = state.columns
-    if known is None or not known.is_exact:
+    statistics_of_leaf = state.columns
+    if statistics_of_leaf is None or not statistics_of_leaf.is_exact:
         return True
-    statistics = (known.columns.get(number) for number, _ in fields.values())
+    statistics = (statistics_of_leaf.columns.get(number) for number, _ in fields.values())
     return any(column is None or column.distinct_count is None for column in statistics)
 
 
@@ -147,11 +149,11 @@ def _counted(
     except LeafMissing as error:
         done.notes.append(error.message)
         return None
-    known = {} if state.columns is None or not state.columns.is_exact else state.columns.columns
+    exact = {} if state.columns is None or not state.columns.is_exact else state.columns.columns
     every = counted_fields({STATISTICS_COLUMNS: str(len(snapshot.schema.fields))}, snapshot.schema)
     # Bounds that are none any more are counted again, whoever has asked for them first.
-    stale = set() if state.columns is None else set(state.columns.columns) - set(known)
-    read = {path: known for path, known in every.items() if known[0] in stale} | fields
+    stale = set() if state.columns is None else set(state.columns.columns) - set(exact)
+    read = {path: field for path, field in every.items() if field[0] in stale} | fields
     counting, distinct = ColumnCounting(read), {path: DistinctValues() for path in read}
     names = list(dict.fromkeys(path[0] for path in read))
     views = LeafViews(pa.schema([snapshot.schema.arrow.field(name) for name in names]))
@@ -176,7 +178,7 @@ def _counted(
         size.num_bytes,
         size.num_fragments,
         order_at(state.write_order, version),
-        LeafStatistics({**known, **new}),
+        LeafStatistics({**exact, **new}),
     )
 
 

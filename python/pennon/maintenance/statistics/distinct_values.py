@@ -68,8 +68,8 @@ def _hashes(values: pa.Array) -> np.ndarray:
     elif pa.types.is_signed_integer(data_type):
         bits = values.to_numpy().astype(np.int64).view(np.uint64)
     else:
-        known = np.array([hash(value) for value in values.to_pylist()], dtype=np.int64)
-        bits = known.view(np.uint64)
+        hashes = np.array([hash(value) for value in values.to_pylist()], dtype=np.int64)
+        bits = hashes.view(np.uint64)
     return np.asarray(np.unique(_mixed(bits)))
 
 

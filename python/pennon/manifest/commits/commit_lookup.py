@@ -230,6 +230,6 @@ def add_records(location: str, version: int, storage_options: StorageOptions | N
 
 def _records_of(manifest: lance.LanceDataset, *, since: lance.LanceDataset) -> list[CommitRecord]:
     columns = ["object_type", "metadata"]
-    known = {record.object_id for record in records_in(select(since, columns, COMMIT).table)}
+    since_ids = {record.object_id for record in records_in(select(since, columns, COMMIT).table)}
     recorded = records_in(select(manifest, columns, COMMIT).table)
-    return [record for record in recorded if record.object_id not in known]
+    return [record for record in recorded if record.object_id not in since_ids]

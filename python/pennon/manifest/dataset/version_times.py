@@ -62,7 +62,7 @@ class VersionTimes:
 
     def _after_gap(self, version: int) -> int | None:
         """Give the next version that is there; None where none between has expired."""
-        later = [known for known in self.committed_at if known > version]
+        later = [existing for existing in self.committed_at if existing > version]
         return min(later) if later and min(later) > version + 1 else None
 
     def why_none(self, asked: datetime) -> str:
@@ -90,9 +90,15 @@ class VersionTimes:
             >>> kept.existing(9)
             'its versions are 2 and 6 to 8'
         """
-        known = sorted(self.committed_at)
-        starts = [known[0], *(after for before, after in pairwise(known) if after > before + 1)]
-        ends = [*(before for before, after in pairwise(known) if after > before + 1), known[-1]]
+        versions = sorted(self.committed_at)
+        starts = [
+            versions[0],
+            *(after for before, after in pairwise(versions) if after > before + 1),
+        ]
+        ends = [
+            *(before for before, after in pairwise(versions) if after > before + 1),
+            versions[-1],
+        ]
         ranges = [
             str(first) if first == last else f"{first} to {last}"
             for first, last in zip(starts, ends, strict=True)
@@ -100,7 +106,7 @@ class VersionTimes:
         more = ["…"] if len(ranges) > _MOST_RANGES else []
         *before, last = [*more, *ranges[-_MOST_RANGES:]]
         listed = f"{', '.join(before)} and {last}" if before else last
-        is_expired = 0 < version < known[-1]
+        is_expired = 0 < version < versions[-1]
         return f"{'it has expired, and ' if is_expired else ''}its versions are {listed}"
 
 

@@ -106,14 +106,14 @@ class ChangeNotice:
         target, _, rest = text.removeprefix(CHANGING).partition(" ")
         name, _, stated = rest.partition(" ")
         try:
-            known = json.loads(stated or "{}")
-            named = known.get("named_at")
+            notice = json.loads(stated or "{}")
+            named = notice.get("named_at")
             return cls(
                 target,
                 name,
-                str(known.get("machine", "")),
-                str(known.get("process", "")),
-                known.get("until"),
+                str(notice.get("machine", "")),
+                str(notice.get("process", "")),
+                notice.get("until"),
                 named and NamedAt(named["root"], tuple(named["name"]), named["location"]),
             )
         except (ValueError, KeyError, AttributeError, TypeError):  # of a later version of Pennon

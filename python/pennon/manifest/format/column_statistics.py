@@ -135,19 +135,19 @@ class LeafStatistics:
         """
         if not self.columns:
             return None
-        known = self.columns.values()
+        columns = self.columns.values()
         written: dict[str, object] = {} if version is None else {"version": str(version)}
         written |= {
             "field_ids": list(self.columns),
-            "lower": [column.lower for column in known],
-            "upper": [column.upper for column in known],
-            "null_counts": [column.null_count for column in known],
+            "lower": [column.lower for column in columns],
+            "upper": [column.upper for column in columns],
+            "null_counts": [column.null_count for column in columns],
         }
         truncated = [field_id for field_id, column in self.columns.items() if column.is_truncated]
         if truncated:
             written["truncated"] = truncated
-        if any(column.distinct_count is not None for column in known):
-            written["distinct_counts"] = [column.distinct_count for column in known]
+        if any(column.distinct_count is not None for column in columns):
+            written["distinct_counts"] = [column.distinct_count for column in columns]
         if not self.is_exact:
             written["is_exact"] = False
         return text_of(written)

@@ -78,7 +78,7 @@ def statistics_columns(
         return columns
     is_counted = pc.fill_null(pc.equal(counted, versions), fill_value=False)
     is_possible = pc.or_(is_counted, pc.and_(pc.is_null(counted), pc.is_valid(versions)))
-    known = {
+    counts = {
         name: pc.if_else(
             is_counted if name == NUM_FRAGMENTS else is_possible,
             column,
@@ -86,8 +86,8 @@ def statistics_columns(
         )
         for name, column in columns.items()
     }
-    is_known = pc.and_(is_counted, pc.is_valid(known["num_rows"]))
-    return {**known, IS_COUNTED: is_known}
+    is_known = pc.and_(is_counted, pc.is_valid(counts["num_rows"]))
+    return {**counts, IS_COUNTED: is_known}
 
 
 def _columns(metadata: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
@@ -146,8 +146,8 @@ def _parsed(metadata: pa.ChunkedArray) -> pa.Table | None:
     if len(metadata) == 0:
         return None
     pieces = [_one_file(metadata.slice(at, _AT_ONCE)) for at in range(0, len(metadata), _AT_ONCE)]
-    known = [piece for piece in pieces if piece is not None]
-    return pa.concat_tables(known) if len(known) == len(pieces) else None
+    parsed = [piece for piece in pieces if piece is not None]
+    return pa.concat_tables(parsed) if len(parsed) == len(pieces) else None
 
 
 def _one_file(metadata: pa.ChunkedArray) -> pa.Table | None:

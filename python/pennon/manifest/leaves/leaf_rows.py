@@ -124,8 +124,8 @@ def _named_rows(
     text = exp.and_(is_table, condition, copy=False).sql(dialect=DataFusion)
     names = [str(expression.this) for expression in condition.expressions]
     if len(names) <= MOST_NAMES and set(columns) <= set(manifest.schema.names):
-        known = named_rows(manifest, key, names)
-        leaves = known.filter(pc.equal(known["object_type"], TABLE))
+        found_rows = named_rows(manifest, key, names)
+        leaves = found_rows.filter(pc.equal(found_rows["object_type"], TABLE))
         return LeafQuery(text, leaves.select(list(columns)).replace_schema_metadata(None))
     try:
         rows = manifest.to_table(columns=list(columns), filter=text)
@@ -146,12 +146,12 @@ def _indexed(
     """Choose few leaves; None where the conditions need other columns, or choose too many."""
     if condition is None and index.num_others:
         return None  # only a pass over all rows finds the others
-    known = set(index.rows.column_names)
-    asked = _over_index(exp.true() if condition is None else condition, known)
-    named = [_over_index(flag, known) for flag in _named(flags)]
+    index_columns = set(index.rows.column_names)
+    asked = _over_index(exp.true() if condition is None else condition, index_columns)
+    named = [_over_index(flag, index_columns) for flag in _named(flags)]
     if asked is None or None in named or index.num_leaves == 0:
         return None
-    indexed = [name for name in columns if name in known]
+    indexed = [name for name in columns if name in index_columns]
     columns_read = [
         *map(exp.column, [ADDRESS, *indexed]),
         *(tested for tested in named if tested is not None),
@@ -166,7 +166,9 @@ def _indexed(
         chosen = chosen.filter(mask)
     if chosen.num_rows > max(_FEW, index.num_leaves // _ONE_OF):
         return None
-    rows = _fetched(manifest, chosen[ADDRESS], [name for name in columns if name not in known])
+    rows = _fetched(
+        manifest, chosen[ADDRESS], [name for name in columns if name not in index_columns]
+    )
     for name in chosen.column_names:
         rows = rows.append_column(name, chosen[name])
     shown = statement([*columns, *_named(flags)], TABLE, condition)
@@ -210,8 +212,8 @@ def _leave_out_absent(query: exp.Select, rows: pa.Table) -> None:
         asked = column.name, id(listed.literals)
         if asked not in present:
             values = pa.array(scalars, data_type)
-            known = pc.unique(rows[column.name]).drop_null()
-            existing = values.filter(pc.is_in(values, value_set=known))
+            distinct = pc.unique(rows[column.name]).drop_null()
+            existing = values.filter(pc.is_in(values, value_set=distinct))
             present[asked] = LiteralList.of([*(existing or values[:1])])
         node.set("field", present[asked].copy())
 

@@ -28,17 +28,17 @@ def versions_until(snapshot: Snapshot) -> pa.Table:
     Returns:
         A table of ``version`` (int64) and ``committed_at`` (microseconds, UTC).
     """
-    known = [
+    entries = [
         version
         for version in listed_versions(snapshot.manifest)
         if version["version"] <= snapshot.version
     ]
-    known.sort(key=lambda entry: int(entry["version"]))
+    entries.sort(key=lambda entry: int(entry["version"]))
     return pa.table(
         {
-            "version": pa.array([int(entry["version"]) for entry in known], pa.int64()),
+            "version": pa.array([int(entry["version"]) for entry in entries], pa.int64()),
             # Lance gives the local time without saying so.
-            "committed_at": pa.array([version_time(entry) for entry in known], _TIME),
+            "committed_at": pa.array([version_time(entry) for entry in entries], _TIME),
         }
     )
 

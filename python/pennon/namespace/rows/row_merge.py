@@ -236,8 +236,8 @@ class _Run:
         for name in dict.fromkeys(name for batch in batches for name in batch.schema.names):
             column = self.table.snapshot.schema.field_by_path([name])
             if column is None:
-                known = ", ".join(full.names)
-                raise WriteColumnUnknown(column=name, table=self.table.name, columns=known)
+                names = ", ".join(full.names)
+                raise WriteColumnUnknown(column=name, table=self.table.name, columns=names)
             given[column.field.name] = column.field
         own = NamespaceSchema(pa.schema(list(given.values())))
         return pa.Table.from_batches([conform(batch, own, self.table.name) for batch in batches])

@@ -269,10 +269,10 @@ class _Days:
         return exp.column(_DAY, quoted=True)
 
     def _moved(self, node: exp.Add | exp.Sub, interval: exp.Interval) -> exp.Expr | None:
-        known, day = whole_interval(interval), self.day(node.this)
-        if known is None or day is None:
+        whole, day = whole_interval(interval), self.day(node.this)
+        if whole is None or day is None:
             return None
-        unit, count = known
+        unit, count = whole
         if unit == "MICROSECOND":
             unit, count, rest = "DAY", *divmod(count, DAY_MICROS)
             if rest:

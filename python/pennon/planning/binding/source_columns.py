@@ -145,7 +145,7 @@ def _paths(fields: Sequence[pa.Field], above: tuple[str, ...] = ()) -> Iterator[
 
 
 def _near(path: Sequence[str], schema: pa.Schema) -> str:
-    names = [".".join(known) for known in _paths(list(schema))]
+    names = [".".join(name_path) for name_path in _paths(list(schema))]
     by_lower = {name.lower(): name for name in names}
     close = difflib.get_close_matches(".".join(path).lower(), list(by_lower), n=5, cutoff=0.5)
     near = [by_lower[name] for name in close]

@@ -205,8 +205,8 @@ class SpecProjection:
                 tree = with_field_values(tree, field.transform, field.sources, value)
             if not column_paths(tree) <= columns.keys():
                 return None
-        known = replaced_columns(tree, lambda path: columns[path].copy())
-        return known.transform(
+        over_values = replaced_columns(tree, lambda path: columns[path].copy())
+        return over_values.transform(
             lambda node: values[node].column.copy() if node in values else node, copy=False
         )
 

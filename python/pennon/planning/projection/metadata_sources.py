@@ -54,8 +54,8 @@ def metadata_sources(snapshot: Snapshot, version: int) -> tuple[ProjectedField, 
     """
     if snapshot.layout is TableLayout.PLAIN:
         return ()
-    known = [field for field in known_columns(snapshot) if is_metadata_column(field)]
-    schema, names = pa.schema(known), {field.name for field in known}
+    metadata_columns = [field for field in known_columns(snapshot) if is_metadata_column(field)]
+    schema, names = pa.schema(metadata_columns), {field.name for field in metadata_columns}
     fields: list[ProjectedField] = []
     for field in struct_fields(snapshot) if PARTITION.name in names else ():
         source = resolve_column([PARTITION.name, field.name], schema)

@@ -100,23 +100,25 @@ def scan_summary(plan: ScanPlan, names: Sequence[str]) -> ScanSummary:
         if len(column.path) == 1 and not column.is_metadata
         if given.comparison.operator in (Operator.IS_NULL, Operator.IS_NOT_NULL)
     }
-    known = column_summaries(plan, [*dict.fromkeys([*names, *tests])])
+    summaries = column_summaries(plan, [*dict.fromkeys([*names, *tests])])
     if not plan.num_rows:
-        return ScanSummary(plan.num_rows, {name: known[name] for name in names if name in known})
+        return ScanSummary(
+            plan.num_rows, {name: summaries[name] for name in names if name in summaries}
+        )
     share = 1.0
     for name, operator in tests.items():
-        if name not in known:
+        if name not in summaries:
             continue
-        of_nulls = min(known[name].null_count / plan.num_rows, 1.0)
+        of_nulls = min(summaries[name].null_count / plan.num_rows, 1.0)
         if operator is Operator.IS_NULL:
             share *= of_nulls
-        elif known[name].is_exact:  # else there may be fewer NULLs, and any number of rows
+        elif summaries[name].is_exact:  # else there may be fewer NULLs, and any number of rows
             share *= 1.0 - of_nulls
     num_rows = math.ceil(plan.num_rows * share)
     left = {
-        name: _left_of(known[name], tests.get(name), share, num_rows)
+        name: _left_of(summaries[name], tests.get(name), share, num_rows)
         for name in names
-        if name in known
+        if name in summaries
     }
     return ScanSummary(num_rows, left)
 

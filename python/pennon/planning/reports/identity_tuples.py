@@ -87,9 +87,9 @@ def identity_tuples(plan: ScanPlan, names: Sequence[str]) -> pa.Table:
 
     Spec: "Partition Pruning".
     """
-    known = identity_names(plan.snapshot)
+    stored_names = identity_names(plan.snapshot)
     types = plan.snapshot.schema.arrow
-    stored = [known[name] for name in names]
+    stored = [stored_names[name] for name in names]
     tuples = plan.table.select(stored).group_by(stored).aggregate([])
     if len(tuples) > _MOST_TUPLES:
         tuples = tuples.slice(0, 0)

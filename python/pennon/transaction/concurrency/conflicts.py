@@ -133,7 +133,7 @@ def check_layouts(
             has the version of one that it took back.
     """
     identities = {number: spec.identity for number, spec in specs.items()}
-    known = {key for column in schema for key in _keys(column, "")}
+    keys = {key for column in schema for key in _keys(column, "")}
     judged: set[str] = set()
     for change in changes.values():
         for part in (
@@ -147,7 +147,7 @@ def check_layouts(
                 continue
             judged.add(part.layout)
             written = read_layout(part.layout).keys()
-            gone = written - known
+            gone = written - keys
             if gone:
                 reason = f"the column with id {min(gone)} was dropped meanwhile"
                 return Conflicted(_partition_of(part), reason)

@@ -62,23 +62,23 @@ def changed_statistics(
 
 
 def _of_new(staged: Sequence[StagedPartition], schema: NamespaceSchema) -> LeafStatistics | None:
-    known = [read_statistics(part.statistics) for part in staged if part.num_rows]
-    first, *others = known or [None]
+    counted = [read_statistics(part.statistics) for part in staged if part.num_rows]
+    first, *others = counted or [None]
     return None if first is None else _with(first, others, schema)
 
 
 def _with_new(
     existing: LeafStatistics | None, staged: Sequence[StagedPartition], schema: NamespaceSchema
 ) -> LeafStatistics | None:
-    known = [read_statistics(part.statistics) for part in staged if part.num_rows]
-    return None if existing is None else _with(existing, known, schema)
+    counted = [read_statistics(part.statistics) for part in staged if part.num_rows]
+    return None if existing is None else _with(existing, counted, schema)
 
 
 def _with(
     one: LeafStatistics, others: Sequence[LeafStatistics | None], schema: NamespaceSchema
 ) -> LeafStatistics | None:
-    known = [other for other in others if other is not None]
-    if len(known) < len(others):
+    counted = [other for other in others if other is not None]
+    if len(counted) < len(others):
         return None
     types = {field.id: field.field.type for field in schema.fields}
-    return one.merged(known, types)
+    return one.merged(counted, types)

@@ -40,8 +40,8 @@ def handler_of(operation: object) -> Handler:
     handlers = driver_handlers()
     handler = handlers.get(operation) if isinstance(operation, str) else None
     if handler is None:
-        known = ", ".join(sorted([*_DATA_PLANE, *handlers]))
-        raise UnknownOperation(operation=repr(operation), known=known)
+        operations = ", ".join(sorted([*_DATA_PLANE, *handlers]))
+        raise UnknownOperation(operation=repr(operation), known=operations)
     return handler
 
 

@@ -192,9 +192,9 @@ def explain_scan(request: ExplainScan) -> ExplainScanReply:
 
 def summarize_columns(request: SummarizeColumns) -> SummarizeColumnsReply:
     """Answer ``summarize_columns``."""
-    known = scan_summary(find_plan(request.catalog, request.plan), request.columns)
+    summary = scan_summary(find_plan(request.catalog, request.plan), request.columns)
     return SummarizeColumnsReply(
-        known.num_rows,
+        summary.num_rows,
         tuple(
             ColumnSummaryText(
                 name,
@@ -203,7 +203,7 @@ def summarize_columns(request: SummarizeColumns) -> SummarizeColumnsReply:
                 column.null_count,
                 column.distinct_count,
             )
-            for name, column in known.columns.items()
+            for name, column in summary.columns.items()
             if is_estimated_type(column.lower.type)
         ),
     )

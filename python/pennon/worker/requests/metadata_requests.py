@@ -64,9 +64,9 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
         if name.lower() in METADATA_TABLES and not _is_namespace(request.catalog, tuple(above)):
             raise  # SHOW PARTITIONS names the metadata table of a table that is not there
         return None
-    known = METADATA_TABLES.get(name.lower())
+    definition = METADATA_TABLES.get(name.lower())
     has_manifest = table.stored.has_manifest
-    if known is None or (known.needs_manifest and not has_manifest):
+    if definition is None or (definition.needs_manifest and not has_manifest):
         names = [
             metadata_table.name
             for metadata_table in METADATA_TABLES.values()
@@ -76,7 +76,7 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
         if name.lower().startswith(_VERSIONS_OF_ICEBERG):
             near = f"earlier versions are read by {table.name} VERSION AS OF …"
         raise TableNotFound(table=request.catalog.full_name(request.identifier), near=near)
-    return _described(table, known)
+    return _described(table, definition)
 
 
 def _is_namespace(catalog: Catalog, name: tuple[str, ...]) -> bool:
@@ -156,16 +156,16 @@ def refuse_to_drop(request: m.DropTable) -> None:
 
 
 def _described(
-    table: Table, known: MetadataTable, changes: ChangeRange | None = None
+    table: Table, definition: MetadataTable, changes: ChangeRange | None = None
 ) -> m.TableReply:
     snapshot = table.snapshot
     of_table = TableToken(
         table.name, snapshot.location, snapshot.version, snapshot.layout, table.identity
     )
     return m.TableReply(
-        MetadataToken(known.name, of_table, changes).to_json(),
-        f"{table.name}.{known.name}",
-        spark_schema(known.schema(snapshot)),
+        MetadataToken(definition.name, of_table, changes).to_json(),
+        f"{table.name}.{definition.name}",
+        spark_schema(definition.schema(snapshot)),
         (),
         {},
         table.identity,
@@ -183,19 +183,19 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     STORAGE_OPTION_VALUES.remember(asked.catalog.storage)
     token = MetadataToken.from_json(message.table)
     changes = token.changes
-    known = METADATA_TABLES[token.metadata] if changes is None else change_feed(changes)
+    definition = METADATA_TABLES[token.metadata] if changes is None else change_feed(changes)
     snapshot = reopened(asked.catalog, token.of)
-    stream = _stream(known, snapshot, Selection(asked.columns, asked.predicates))
+    stream = _stream(definition, snapshot, Selection(asked.columns, asked.predicates))
     frames.send_json(encode(m.ReadReply(arrow=True)))
     data_plane.send_batches(stream, frames)
 
 
-def _stream(known: MetadataTable, snapshot: Snapshot, selection: Selection) -> BatchStream:
-    full = arrow_schema(spark_schema(known.schema(snapshot)))
+def _stream(definition: MetadataTable, snapshot: Snapshot, selection: Selection) -> BatchStream:
+    full = arrow_schema(spark_schema(definition.schema(snapshot)))
     schema = pa.schema([full.field(name) for name in selection.columns])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for table in known.rows(snapshot, selection):
+        for table in definition.rows(snapshot, selection):
             if not len(schema):
                 # Rows that are only counted.
                 rows = pa.array([{}] * len(table), pa.struct([]))

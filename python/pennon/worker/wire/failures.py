@@ -82,17 +82,17 @@ def describe(error: BaseException) -> dict[str, object]:
         >>> describe(FileGone(place="x"))["condition"]
         'FILE_GONE'
     """
-    known = error if isinstance(error, PennonError) else _translated(error)
-    if known is not error or isinstance(known, InternalError):
-        _LOG.error("a request failed: %s", known, exc_info=error)
+    described = error if isinstance(error, PennonError) else _translated(error)
+    if described is not error or isinstance(described, InternalError):
+        _LOG.error("a request failed: %s", described, exc_info=error)
     else:
-        _LOG.debug("a request was refused: %s", known, exc_info=error)
+        _LOG.debug("a request was refused: %s", described, exc_info=error)
     blotted = STORAGE_OPTION_VALUES.blotted
     return {
-        "condition": known.condition,
-        "message": blotted(str(known)),
-        "parameters": {name: blotted(value) for name, value in known.parameters.items()},
-        "sqlState": known.sql_state,
+        "condition": described.condition,
+        "message": blotted(str(described)),
+        "parameters": {name: blotted(value) for name, value in described.parameters.items()},
+        "sqlState": described.sql_state,
     }
 
 

@@ -183,14 +183,16 @@ class Split:
             case {"leaf": str(leaf), "version": str(version), "residual": int(residual), **more}:
                 part, constants = more.pop("fragments", None), more.pop("constants", None)
                 rows = more.pop("rows", None)
-                known = constants if isinstance(constants, dict) else None
+                tuple_values = constants if isinstance(constants, dict) else None
                 count = rows if isinstance(rows, int) else None
-                if not more and version.isdecimal() and known is constants and count is rows:
+                if not more and version.isdecimal() and tuple_values is constants and count is rows:
                     match part:
                         case None:
-                            return cls(leaf, int(version), residual, None, known, count)
+                            return cls(leaf, int(version), residual, None, tuple_values, count)
                         case [int(first), int(end)]:
-                            return cls(leaf, int(version), residual, (first, end), known, count)
+                            return cls(
+                                leaf, int(version), residual, (first, end), tuple_values, count
+                            )
         raise MalformedMessage(why="a split has other fields than this worker's")
 
 
