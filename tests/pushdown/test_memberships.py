@@ -41,7 +41,8 @@ def test_a_membership_of_a_long_list_may_be_looked_for(tmp_path: Path) -> None:
     rows, flags = pa.table({"c1": [1, 99]}), pa.table({"c11": [True]})
     equality = f"(`c1` IN ({', '.join(map(str, range(60)))})) = `c11`"
     no_member = f"(({equality}) OR (({equality}) IS NULL))"
-    nodes = [scan_of(rows), scan_of(flags), Join(0, 1, JoinType.ANTI, no_member)]
+    join = Join(0, 1, JoinType.ANTI, no_member)
+    nodes: list[PlanNode] = [scan_of(rows), scan_of(flags), join]
     relations = [
         relation(tmp_path, "rows", rows.schema, [rows]),
         relation(tmp_path, "flags", flags.schema, [flags]),
