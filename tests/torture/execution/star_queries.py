@@ -21,6 +21,14 @@ from tests.torture.execution.star_tables import COLUMNS, LARGE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_OVER_UNREAD = (
+    "SELECT count(*) FROM t",
+    "SELECT p.pk, count(*) FROM p, t GROUP BY p.pk",
+    "SELECT p.pk FROM p WHERE EXISTS (SELECT * FROM t)",
+    "SELECT p.pk, NOT EXISTS (SELECT * FROM t) AS is_none FROM p",
+    "SELECT 'a' AS mark, k0 FROM t UNION ALL SELECT 'b', k0 FROM t",
+)
+
 
 class StarQueries:
     """Writes random queries; tables are named as in ``TABLES``."""
@@ -50,6 +58,9 @@ class StarQueries:
             return f"WITH t AS ({body}) SELECT count(*), count(DISTINCT k0), max(k0) FROM t"
         if choice < 0.3:
             return f"WITH t AS ({body}) SELECT * FROM t WHERE k0 = (SELECT max(k0) FROM t)"
+        if choice < 0.4:
+            # Spark leaves out what nobody reads.
+            return f"WITH t AS ({body}) {self.rng.choice(_OVER_UNREAD)}"
         return body
 
     def set_operation(self) -> str:
@@ -212,6 +223,8 @@ class StarQueries:
         alias, key, table = self.rng.choice(candidates)
         inner = self.name()
         where = self.condition(inner, table)
+        value = self.rng.choice(["1", "1", "max(q)", "count(*)"])
+        value = value if "q" in self.columns[table] else "1"
         match self.rng.randrange(8):
             case 0:
                 return f"{alias}.{key} IN (SELECT {key} FROM {table} {inner} WHERE {where})"
@@ -219,10 +232,10 @@ class StarQueries:
                 return f"{alias}.{key} NOT IN (SELECT {key} FROM {table} {inner} WHERE {where})"
             case 2:
                 correlated = f"{inner}.{key} = {alias}.{key} AND {where}"
-                return f"EXISTS (SELECT 1 FROM {table} {inner} WHERE {correlated})"
+                return f"EXISTS (SELECT {value} FROM {table} {inner} WHERE {correlated})"
             case 3:
                 correlated = f"{inner}.{key} = {alias}.{key} AND {where}"
-                return f"NOT EXISTS (SELECT 1 FROM {table} {inner} WHERE {correlated})"
+                return f"NOT EXISTS (SELECT {value} FROM {table} {inner} WHERE {correlated})"
             case 4 if "q" in visible[alias] and "q" in self.columns[table]:
                 correlated = f"{inner}.{key} = {alias}.{key}"
                 return f"{alias}.q >= (SELECT max(q) FROM {table} {inner} WHERE {correlated})"
@@ -232,7 +245,7 @@ class StarQueries:
             case 6 if "q" in visible[alias]:
                 correlated = f"{inner}.{key} = {alias}.{key} AND {where}"
                 word = self.rng.choice(["", "NOT "])
-                exists = f"{word}EXISTS (SELECT 1 FROM {table} {inner} WHERE {correlated})"
+                exists = f"{word}EXISTS (SELECT {value} FROM {table} {inner} WHERE {correlated})"
                 return f"({alias}.q = 2 OR {exists})"
             case 5 if "q" in visible[alias] and key in WHOLE_KEYS:
                 counted = f"{table} {inner} WHERE {where} AND {key} = 7"
