@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import lance
@@ -35,6 +36,45 @@ def test_dicts_need_not_have_the_same_keys(tmp_path: Path) -> None:
     ]
     with pytest.raises(WriteColumnUnknown, match="column custmer to"):
         table.append([{"id": 1}, {"id": 2, "custmer": "c"}])
+
+
+def test_dicts_within_rows_are_maps_where_the_column_is_one(tmp_path: Path) -> None:
+    """Arrow takes each dict for a struct, of which no map is made."""
+    tags = pa.map_(pa.string(), pa.int32())
+    deep = pa.list_(pa.struct({"name": pa.string(), "by_day": pa.map_(pa.date32(), tags)}))
+    schema = pa.schema({"id": pa.int64(), "tags": tags, "deep": deep})
+    table = pennon.create(tmp_path / "t", schema, ["id"])
+    day = date(2025, 12, 10)
+    inner = [{"name": "a", "by_day": {day: {"x": 1}}}, {"by_day": None}, None]
+    table.append(
+        [
+            {"id": 1, "tags": {"a": 1, "b": None}, "deep": inner},
+            {"id": 2, "tags": None, "deep": None},
+            {"id": 3, "tags": {}, "deep": []},
+        ]
+    )
+    table.append([{"id": 4, "TAGS": [("c", 3)]}])
+    changes = table.merge([{"id": 2, "tags": {"d": 4}}], "id")
+    changes.when_matched_update_all().execute()
+    held = [
+        {"name": "a", "by_day": [(day, [("x", 1)])]},
+        {"name": None, "by_day": None},
+        None,
+    ]
+    assert table.scan().to_arrow().sort_by("id").to_pylist() == [
+        {"id": 1, "tags": [("a", 1), ("b", None)], "deep": held},
+        {"id": 2, "tags": [("d", 4)], "deep": None},
+        {"id": 3, "tags": [], "deep": []},
+        {"id": 4, "tags": [("c", 3)], "deep": None},
+    ]
+    for wrong, error in (
+        ({"tags": 7}, ValuesNotUnderstood),
+        ({"tags": {"a": "many"}}, WriteTypeMismatch),
+        ({"tags": {None: 1}}, ValuesNotUnderstood),
+        ({"deep": [{"nam": "a"}]}, WriteColumnUnknown),
+    ):
+        with pytest.raises(error, match=rf"{next(iter(wrong))}"):
+            table.append([wrong])
 
 
 def test_tables_need_not_have_the_same_columns(tmp_path: Path) -> None:

@@ -245,7 +245,16 @@ class ListArray(Array):
         mask: Array | None = None,
     ) -> ListArray: ...
 
-class MapArray(ListArray): ...
+class MapArray(ListArray):
+    @staticmethod
+    def from_arrays(  # type: ignore[override]
+        offsets: Array | Sequence[int] | NDArray[Any],
+        keys: Array,
+        items: Array,
+        type: DataType | None = None,
+        pool: object = None,
+        mask: Array | None = None,
+    ) -> MapArray: ...
 
 class StructArray(Array):
     @staticmethod

@@ -273,7 +273,7 @@ class TableRows(OpenTable):
         predicates = [] if where is None else [where]
 
         def written(table: Table) -> int:
-            return write_rows(table, mode, predicates, batches_of(rows))
+            return write_rows(table, mode, predicates, batches_of(rows, table.snapshot.schema))
 
         if isinstance(rows, list | pa.Table):  # which can be read a second time
             version = run_beside_maintenance(lambda: self._current(verb), written)

@@ -189,7 +189,9 @@ class Merge:
         if not self.on:
             why = "no column is named"
             raise MergeKeyRefused(column="(none)", table=self.load().name, why=why)
-        held = replace(self, source=list(batches_of(self.source)))  # there may be several runs
+        columns = self.load().snapshot.schema
+        # There may be several runs.
+        held = replace(self, source=list(batches_of(self.source, columns)))
         done = run_beside_maintenance(self.load, lambda table: _Run(held, table).committed())
         self.follow()
         return done
@@ -229,7 +231,7 @@ class _Run:
     def _source(self) -> pa.Table:
         """Bring the source's columns to the types of the table's."""
         full = self.table.snapshot.schema.arrow
-        batches = list(batches_of(self.merge.source))
+        batches = list(batches_of(self.merge.source, self.table.snapshot.schema))
         if not batches:
             return full.empty_table()
         given: dict[str, pa.Field] = {}

@@ -7,25 +7,28 @@ Arrow streams, as ``DataFrame.toArrow()`` of Spark reads one, place them at mult
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
 
-from pennon.errors import RowsNotUnderstood, ValuesNotUnderstood
+from pennon.errors import RowsNotUnderstood
+from pennon.namespace.rows.rows_of_dicts import table_of
+from pennon.spec.schema import NamespaceSchema
 
 __all__ = ["batches_of"]
 
 _ALIGNMENT: Final = 16
 
 
-def batches_of(rows: object) -> Iterator[pa.RecordBatch]:
+def batches_of(rows: object, columns: NamespaceSchema | None = None) -> Iterator[pa.RecordBatch]:
     """Give rows as record batches, one at a time.
 
     Args:
         rows: A ``pyarrow`` table, record batch, reader or dataset; a data frame of pandas or
             Polars, a relation of DuckDB, or whatever else speaks Arrow's C stream interface; a
             list of dicts; or an iterable of tables and record batches.
+        columns: Those of the table that the rows are for: where they are known, a dict within
+            a row can be a map; it is a struct else.
 
     Raises:
         RowsNotUnderstood: It is none of these.
@@ -35,10 +38,10 @@ def batches_of(rows: object) -> Iterator[pa.RecordBatch]:
         >>> [batch.num_rows for batch in batches_of([{"id": 1}, {"id": 2}])]
         [2]
     """
-    return map(_aligned, _given(rows))
+    return map(_aligned, _given(rows, columns))
 
 
-def _given(rows: object) -> Iterator[pa.RecordBatch]:
+def _given(rows: object, columns: NamespaceSchema | None) -> Iterator[pa.RecordBatch]:
     if isinstance(rows, pa.RecordBatch):
         return iter([rows])
     if isinstance(rows, pa.Table):
@@ -54,29 +57,15 @@ def _given(rows: object) -> Iterator[pa.RecordBatch]:
     if isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
         raise _refused(rows)
     if isinstance(rows, Sequence) and rows and all(isinstance(row, Mapping) for row in rows):
-        return iter(_table_of(rows).to_batches())
-    return _several(rows)
+        return iter(table_of(rows, columns).to_batches())
+    return _several(rows, columns)
 
 
-def _table_of(rows: Sequence[Mapping[Any, object]]) -> pa.Table:
-    """Make columns of all keys; ``Table.from_pylist`` takes those of the first row alone."""
-    columns: dict[str, pa.Array] = {}
-    for name in dict.fromkeys(chain.from_iterable(rows)):
-        try:
-            columns[str(name)] = pa.array([row.get(name) for row in rows])
-        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-            raise ValuesNotUnderstood(column=name, why=error) from error
-    if not columns:  # rows all the same: each column of theirs has its default, or is NULL
-        nothing = pa.array([{}] * len(rows), pa.struct([]))
-        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(nothing)])
-    return pa.table(columns)
-
-
-def _several(parts: Iterable[object]) -> Iterator[pa.RecordBatch]:
+def _several(parts: Iterable[object], columns: NamespaceSchema | None) -> Iterator[pa.RecordBatch]:
     for part in parts:
         if not isinstance(part, pa.RecordBatch | pa.Table):
             raise _refused(part)
-        yield from _given(part)
+        yield from _given(part, columns)
 
 
 def _aligned(batch: pa.RecordBatch) -> pa.RecordBatch:
