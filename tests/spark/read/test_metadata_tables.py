@@ -166,11 +166,18 @@ def test_metadata_tables_join_and_are_never_written(spark: SparkSession, table: 
         f"JOIN {table} t ON t.region = p.partition.region AND t.id = 1",
     )
     assert len(joined) == 6
-    for statement in (
-        f"INSERT INTO {table}.refs VALUES ('a', 'TAG', 1)",
-        f"DROP TABLE {table}.refs",
-    ):
+    for statement in (f"INSERT INTO {table}.refs VALUES ('a', 'TAG', 1)",):
         with pytest.raises(AnalysisException):
+            spark.sql(statement)
+    for statement, change in (
+        (f"ALTER TABLE {table}.files ADD COLUMN x INT", "alter files"),
+        (f"ALTER TABLE {table}.files ADD PARTITION FIELD leaf", "alter files"),
+        (f"COMMENT ON TABLE {table}.files IS 'x'", "alter files"),
+        (f"ALTER TABLE {table}.refs RENAME TO x", "rename refs"),
+        (f"DROP TABLE {table}.refs", "drop refs"),
+    ):
+        refused = rf"UNSUPPORTED_TABLE_CHANGE.*Cannot {change} of table {table}: .* table itself\."
+        with pytest.raises(AnalysisException, match=refused):
             spark.sql(statement)
     with pytest.raises(AnalysisException, match="TABLE_NOT_FOUND"):
         spark.sql(f"SELECT * FROM {table}.nothing")

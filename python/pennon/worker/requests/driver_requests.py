@@ -42,7 +42,7 @@ from pennon.worker.plans.kept_plans import (
     snapshot_of,
 )
 from pennon.worker.plans.packed_splits import packed_splits
-from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_to_drop
+from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_change
 from pennon.worker.wire.split_texts import split_column
 from pennon.worker.wire.tokens import TableToken
 
@@ -144,19 +144,28 @@ def drop_table(request: m.DropTable) -> m.DroppedReply:
     """Answer ``drop_table``."""
     is_dropped = tables.drop(request.catalog, request.identifier)
     if not is_dropped:
-        refuse_to_drop(request)
+        refuse_change(request, "drop", "Drop the table itself")
     return m.DroppedReply(is_dropped)
 
 
 def rename_table(request: m.RenameTable) -> m.EmptyReply:
     """Answer ``rename_table``."""
-    tables.rename(request.catalog, request.identifier, request.to)
+    try:
+        tables.rename(request.catalog, request.identifier, request.to)
+    except NamespaceNotFound:
+        refuse_change(request, "rename", "Rename the table itself")
+        raise
     return m.EmptyReply()
 
 
 def alter_table(request: m.AlterTable) -> m.TableReply:
     """Answer ``alter_table``."""
-    return _described(alter.alter_table(request.catalog, request.identifier, request.changes))
+    try:
+        altered = alter.alter_table(request.catalog, request.identifier, request.changes)
+    except NamespaceNotFound:
+        refuse_change(request, "alter", "Alter the table itself")
+        raise
+    return _described(altered)
 
 
 def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.worker.wire.framing import FrameSocket
 
-__all__ = ["find_metadata_table", "load_changes", "read_metadata", "refuse_to_drop"]
+__all__ = ["find_metadata_table", "load_changes", "read_metadata", "refuse_change"]
 
 _NET_CHANGES = "netchanges"
 # Namespaces that are searched for the sake of a message.
@@ -133,11 +133,16 @@ def load_changes(request: LoadChanges) -> m.TableReply:
     return _described(table, change_feed(changes), changes)
 
 
-def refuse_to_drop(request: m.DropTable) -> None:
-    """Raise where a name that is to be dropped is a metadata table's.
+def refuse_change(request: m.NamedTableRequest, change: str, advice: str) -> None:
+    """Raise where a name whose table is to be changed is a metadata table's.
+
+    Args:
+        request: Names the table.
+        change: What is to be done with it.
+        advice: What to do with its table instead.
 
     Raises:
-        UnsupportedTableChange: It goes when its table does.
+        UnsupportedTableChange: It is what its table is.
     """
     try:
         metadata_table = find_metadata_table(
@@ -148,10 +153,10 @@ def refuse_to_drop(request: m.DropTable) -> None:
     if metadata_table is not None:
         table, _, kind = metadata_table.name.rpartition(".")
         raise UnsupportedTableChange(
-            change=f"drop {kind}",
+            change=f"{change} {kind}",
             table=table,
             why="it is the metadata of the table",
-            advice="Drop the table itself",
+            advice=advice,
         )
 
 
