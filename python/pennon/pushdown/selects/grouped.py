@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _ROWS: Final = "rows"
 
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """An aggregate, and how what stands in it is written.
