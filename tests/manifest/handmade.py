@@ -160,36 +160,39 @@ def _manifest(location: Path, versions: dict[str, int | None], *, with_read_vers
 def _objects(versions: dict[str, int | None]) -> list[dict[str, object]]:
     early, late = dt.date(2025, 12, 10), dt.date(2025, 12, 11)
     objects = [
-        _object("v1", "namespace"),
-        _object("v1$k7m2n9p4q8r5s3t6", "namespace", event_date=early),
+        manifest_row("v1", "namespace"),
+        manifest_row("v1$k7m2n9p4q8r5s3t6", "namespace", event_date=early),
         _table(SALES_EARLY, event_date=early),
         *(
-            _object(f"{SALES_EARLY}${n}", "table_version", read_version=1)
+            manifest_row(f"{SALES_EARLY}${n}", "table_version", read_version=1)
             # Numeric order decides: as text $9 comes after $10.
             for n in range(1, 10)
         ),
-        _object(f"{SALES_EARLY}$10", "table_version", read_version=versions[SALES_EARLY]),
-        _object("v1$w1x2y3z4a5b6c7d8", "namespace", event_date=late),
+        manifest_row(f"{SALES_EARLY}$10", "table_version", read_version=versions[SALES_EARLY]),
+        manifest_row("v1$w1x2y3z4a5b6c7d8", "namespace", event_date=late),
         _table(SALES_LATE, event_date=late),
-        _object("v2", "namespace"),
-        _object("v2$e9f0g1h2i3j4k5l6", "namespace", event_year=2025),
-        _object("v2$e9f0g1h2i3j4k5l6$m7n8o9p0q1r2s3t4", "namespace", event_year=2025, country="US"),
+        manifest_row("v2", "namespace"),
+        manifest_row("v2$e9f0g1h2i3j4k5l6", "namespace", event_year=2025),
+        manifest_row(
+            "v2$e9f0g1h2i3j4k5l6$m7n8o9p0q1r2s3t4", "namespace", event_year=2025, country="US"
+        ),
         _table(US, read_version=versions[US], event_year=2025, country="US"),
-        _object(f"{US}$1", "table_version", read_version=1),
-        _object("v2$e9f0g1h2i3j4k5l6$n1u2l3l4c5o6u7n8", "namespace", event_year=2025),
+        manifest_row(f"{US}$1", "table_version", read_version=1),
+        manifest_row("v2$e9f0g1h2i3j4k5l6$n1u2l3l4c5o6u7n8", "namespace", event_year=2025),
         _table(NOWHERE, read_version=versions[NOWHERE], event_year=2025),
-        _object(f"{NOWHERE}$1", "table_version", read_version=1),
-        _object("sales", "namespace"),
+        manifest_row(f"{NOWHERE}$1", "table_version", read_version=1),
+        manifest_row("sales", "namespace"),
         {**_table("sales$orders"), "foreign_note": "not a leaf"},
-        {**_object("v1$k7m2n9p4q8r5s3t6$view", "view"), "foreign_note": "kept"},
+        {**manifest_row("v1$k7m2n9p4q8r5s3t6$view", "view"), "foreign_note": "kept"},
     ]
     names = {name for row in objects for name in row}
     return [{name: row.get(name) for name in names} for row in objects]
 
 
-def _object(
+def manifest_row(
     object_id: str, object_type: str, *, read_version: int | None = None, **values: object
 ) -> dict[str, object]:
+    """Write a row of ``__manifest`` as the specification has it; ``values``: partition fields'."""
     return {
         "object_id": object_id,
         "object_type": object_type,
@@ -203,5 +206,5 @@ def _object(
 def _table(
     object_id: str, *, read_version: int | None = None, **values: object
 ) -> dict[str, object]:
-    made = _object(object_id, "table", read_version=read_version, **values)
+    made = manifest_row(object_id, "table", read_version=read_version, **values)
     return {**made, "location": f"b4a3c2d1_{object_id}"}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import lance
 import pyarrow as pa
+from tests.manifest.handmade import manifest_row
 
 LEVELS = ("year", "month", "day")
 _LAST_CHARACTERS = "k7m2n9p4q8r5"
@@ -24,18 +25,18 @@ def write_levels(location: Path, rows: pa.Table) -> None:
         rows: Columns ``id``, ``ts`` and ``v``.
     """
     days = [None if ts is None else ts.astimezone(dt.UTC).date() for ts in rows["ts"].to_pylist()]
-    objects = [_object("v1", "namespace")]
+    objects = [manifest_row("v1", "namespace")]
     for day in sorted(set(days), key=str):
         values = {f"ts_{level}": getattr(day, level, None) for level in LEVELS}
         above = "v1"
         for number in range(1, len(LEVELS) + 1):
-            known = dict(list(values.items())[:number])
-            above = f"{above}${_name(known)}"
-            objects.append(_object(above, "namespace", **known))
+            levels = dict(list(values.items())[:number])
+            above = f"{above}${_name(levels)}"
+            objects.append(manifest_row(above, "namespace", **levels))
         leaf = f"{above}$dataset"
         some = rows.filter(pa.array([day_ == day for day_ in days]))
         dataset = lance.write_dataset(some, str(location / f"0a1b2c3d_{leaf}"))
-        table = _object(leaf, "table", read_version=dataset.version, **values)
+        table = manifest_row(leaf, "table", read_version=dataset.version, **values)
         objects.append(table | {"location": f"0a1b2c3d_{leaf}"})
     unique = list({row["object_id"]: row for row in objects}.values())
     manifest = pa.Table.from_pylist(unique, pa.schema(_columns()))
@@ -48,20 +49,6 @@ def _name(values: dict[str, object]) -> str:
     """Make 16 characters that differ between values; what they say is nobody's business."""
     digits = "".join(f"{value or 0}" for value in values.values())
     return f"{digits}{_LAST_CHARACTERS}"[-16:].rjust(16, "z")
-
-
-def _object(
-    object_id: str, object_type: str, *, read_version: int | None = None, **values: object
-) -> dict[str, object]:
-    return {
-        "object_id": object_id,
-        "object_type": object_type,
-        "location": None,
-        "metadata": "{}",
-        "base_objects": None,
-        "read_version": read_version,
-        **{f"partition_field_{name}": value for name, value in values.items()},
-    }
 
 
 def _columns() -> list[pa.Field]:
