@@ -11,6 +11,7 @@ from pennon.errors import (
     PennonError,
     PredicateNotEvaluable,
     RollbackRefused,
+    SnapshotNotFound,
     StreamColumnsChanged,
     StreamPositionExpired,
     StreamSourceChanged,
@@ -30,6 +31,7 @@ _KNOW_THE_FOLDER: Final[Mapping[type[PennonError], str]] = {
     ChangesNotPaired: "table",
     PredicateNotEvaluable: "namespace",
     RollbackRefused: "table",
+    SnapshotNotFound: "location",
     StreamColumnsChanged: "table",
     StreamPositionExpired: "table",
     StreamSourceChanged: "table",
@@ -51,6 +53,7 @@ def by_name(table: str) -> Iterator[None]:
         ChangesNotPaired: The key of a change feed does not identify a row.
         PredicateNotEvaluable: A condition is not understood.
         RollbackRefused: A version cannot be brought back.
+        SnapshotNotFound: There is no such version, or it has expired.
         StreamColumnsChanged: A stream does not read on over a change of columns.
         StreamPositionExpired: A stream came too late.
         StreamSourceChanged: A stream does not read on over changed rows.

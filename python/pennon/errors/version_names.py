@@ -89,7 +89,7 @@ class ChangeRangeReversed(PennonError):
 
     condition = "CHANGE_RANGE_REVERSED"
     template = (
-        "Cannot list the changes of {table} from version {start} to version {end}: the first is the"
-        " later one. Exchange them."
+        "Cannot list the changes of {table} from {start} to {end}: the first is the later one."
+        " Exchange them."
     )
     sql_state = "22023"

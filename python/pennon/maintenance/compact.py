@@ -66,6 +66,7 @@ def compact(
     storage_options: StorageOptions | None = None,
     *,
     where: str | None = None,
+    time_zone: str = "UTC",
     target_bytes: int = DEFAULT_TARGET_BYTES,
     strategy: str = "binpack",
     dry_run: bool = False,
@@ -79,6 +80,7 @@ def compact(
         location: The namespace, in strong mode.
         storage_options: Given to Lance.
         where: A Spark SQL condition: only partitions that may have a row that satisfies it.
+        time_zone: Of times in it without a zone, as Spark's session has one.
         target_bytes: How large files shall be; those of less than half of it are put together.
         strategy: ``binpack``, or ``sort``: all files of the leaves whose rows are not in the
             table's write order.
@@ -103,7 +105,7 @@ def compact(
         done.notes.append("the table has no write order: ALTER TABLE … WRITE ORDERED BY sets one")
         return done
     work = _Compaction(target_bytes, strategy, done)
-    chosen = chosen_leaves(snapshot, where)
+    chosen = chosen_leaves(snapshot, where, time_zone)
     for at in range(0, len(chosen), _LEAVES_AT_ONCE):
         some = chosen[at : at + _LEAVES_AT_ONCE]
         work.run(snapshot, some, is_dry=dry_run)

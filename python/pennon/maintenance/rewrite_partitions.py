@@ -57,6 +57,7 @@ def rewrite_partitions(
     storage_options: StorageOptions | None = None,
     *,
     where: str | None = None,
+    time_zone: str = "UTC",
     dry_run: bool = False,
     progress: Progress = no_progress,
 ) -> RewrittenPartitions:
@@ -67,6 +68,7 @@ def rewrite_partitions(
         storage_options: Given to Lance.
         where: A Spark SQL condition: only partitions that may have a row that satisfies it, each
             as a whole.
+        time_zone: Of times in it without a zone, as Spark's session has one.
         dry_run: Whether to list only.
         progress: Called with how far it is.
 
@@ -89,7 +91,7 @@ def rewrite_partitions(
     if not snapshot.is_strong:
         done.notes.append("the table is in weak mode: no commit shows several partitions at once")
         return done
-    chosen = _older(snapshot, where, done)
+    chosen = _older(snapshot, chosen_leaves(snapshot, where, time_zone), done)
     for at in range(0, len(chosen), _LEAVES_AT_ONCE):
         some = chosen[at : at + _LEAVES_AT_ONCE]
         if dry_run:
@@ -101,10 +103,10 @@ def rewrite_partitions(
     return done
 
 
-def _older(snapshot: Snapshot, where: str | None, done: RewrittenPartitions) -> list[str]:
+def _older(snapshot: Snapshot, object_ids: Sequence[str], done: RewrittenPartitions) -> list[str]:
     """List the leaves of older specs that are read on their main branch."""
     present = snapshot.current_spec.spec_version
-    ids = {object_id: ObjectId.parse(object_id) for object_id in chosen_leaves(snapshot, where)}
+    ids = {object_id: ObjectId.parse(object_id) for object_id in object_ids}
     older = [key for key, parsed in ids.items() if parsed and parsed.spec_version != present]
     chosen = []
     for state in leaf_states(snapshot, older).values():

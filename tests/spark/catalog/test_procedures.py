@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.spark.assert_join import conf
 from tests.spark.statement_results import failure_of
 
 import pennon
@@ -32,6 +33,26 @@ def test_a_procedure_is_called_by_name_and_by_position(spark: SparkSession, tabl
     listed = spark.sql("SHOW PROCEDURES FROM lance.system").collect()
     assert {"check", "explain_join"} <= {row.procedure_name for row in listed}
     assert spark.sql("SHOW PROCEDURES IN lance").collect() == listed
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "-03:30"])
+def test_where_of_a_procedure_chooses_what_where_of_a_query_does(
+    spark: SparkSession, namespace: str, zone: str
+) -> None:
+    name = f"{namespace}.times"
+    spark.sql(f"CREATE TABLE {name} (t TIMESTAMP) PARTITIONED BY (hours(t))")
+    rows = "SELECT explode(sequence(0, 171000, 1800)) AS s"
+    spark.sql(f"INSERT INTO {name} SELECT timestamp_seconds(1767225600 + s) FROM ({rows})")
+    spark.sql(f"INSERT INTO {name} SELECT timestamp_seconds(1767225600 + s) FROM ({rows})")
+    condition = "t >= TIMESTAMP '2026-01-02 01:00:00'"
+    with conf(spark, {"spark.sql.session.timeZone": zone}):
+        where = f'where => "{condition}", dry_run => true'
+        chosen = spark.sql(f"CALL lance.system.compact('{name}', {where})").first()
+        asked = spark.sql(
+            f"SELECT count(DISTINCT _partition) FROM {name} WHERE {condition}"
+        ).first()
+    assert chosen is not None
+    assert (chosen.leaves,) == asked
 
 
 def test_a_table_that_is_there_is_given_a_name(

@@ -123,8 +123,23 @@ def test_delta_s_function_reads_the_changes_of_a_range(spark: SparkSession, name
     assert sorted(row.id for row in spark.sql(below).collect()) == [2, 3]
     with_name = f"WITH c AS (SELECT * FROM table_changes('{table}', {last})) SELECT id FROM c"
     assert sorted(row.id for row in spark.sql(with_name).collect()) == [2, 3]
-    for arguments in (f"'{table}'", f"'{table}', 1, 2, 3", f"'{table}', NULL", f"'{table}', 1.5"):
+    assert told(f"table_changes('{table}', 0)") == [0, 1, 2, 3]
+    assert told(f"table_changes('{table}', {first}, '{moment}')") == [1, 2]
+    for arguments in ("", ", 1, 2, 3", ", NULL", ", 1.5", ", -1"):
         with pytest.raises(PySparkException, match=r"TABLE_CHANGES_REFUSED.*', 3, 9\)"):
-            spark.sql(f"SELECT * FROM table_changes({arguments})")
+            spark.sql(f"SELECT * FROM table_changes('{table}'{arguments})")
+    for arguments, condition in (
+        (f"{last}, {first}", f"CHANGE_RANGE_REVERSED.*{table} from version {last} to"),
+        (f"{first}, 99", f"SNAPSHOT_NOT_FOUND.*{table} at version 99"),
+        ("99", f"SNAPSHOT_NOT_FOUND.*{table} at version 99"),
+        ("'2025-01-02', '2025-01-01'", "CHANGE_RANGE_REVERSED.*2025-01-02.*2025-01-01"),
+    ):
+        with pytest.raises(PySparkException, match=condition):
+            spark.sql(f"SELECT * FROM table_changes('{table}', {arguments})").collect()
+    expiry = "older_than => TIMESTAMP '2999-01-01', retain_last => 2"
+    spark.sql(f"CALL lance.system.expire_snapshots('{table}', {expiry})")
+    for expired in (f"table_changes('{table}', {first})", f"{table}.changes"):
+        with pytest.raises(PySparkException, match=f"SNAPSHOT_NOT_FOUND.*{table} at version"):
+            spark.sql(f"SELECT * FROM {expired} WHERE _commit_version >= {first}").collect()
     with pytest.raises(PySparkException, match=r"UNRESOLVABLE_TABLE_VALUED_FUNCTION"):
         spark.sql("SELECT * FROM table_changes('spark_catalog.default.t', 1)")

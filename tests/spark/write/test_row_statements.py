@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import lance
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from tests.spark.assert_join import WITHOUT_BROADCASTS, conf, shuffles_in
 from tests.spark.statement_results import location_of, sorted_rows
 from tests.torture.held_statements import analyzed
@@ -219,6 +219,34 @@ def test_a_column_with_the_name_of_a_row_id_leaves_the_table_readable(
     assert sorted_rows(spark.table(f"{namespace}.t")) == [(0, "mine"), (1, "mine")]
     with pytest.raises(PySparkException, match="ROW_ID_HIDDEN"):
         spark.sql(f"DELETE FROM {namespace}.t WHERE id = 1")
+
+
+@pytest.mark.parametrize(
+    ("statement", "column"),
+    [
+        ("UPDATE {t} SET _rowid = 5", "_rowid"),
+        ("UPDATE {t} AS x SET v = 9, x._LEAF = 'x' WHERE id = 1", "_leaf"),
+        ("UPDATE {t} SET _partition.dep = 'b'", "_partition"),
+        (
+            "MERGE INTO {t} t {using} WHEN MATCHED THEN UPDATE SET t._spec_version = 4",
+            "_spec_version",
+        ),
+        (
+            "MERGE INTO {t} t {using} WHEN NOT MATCHED THEN INSERT (id, _rowid) VALUES (7, 4)",
+            "_rowid",
+        ),
+        ("MERGE INTO {t} t {using} WHEN NOT MATCHED BY SOURCE THEN UPDATE SET _leaf = ''", "_leaf"),
+    ],
+)
+def test_a_metadata_column_is_not_set(
+    spark: SparkSession, table: str, statement: str, column: str
+) -> None:
+    """The statement was made without it, in silence."""
+    version = spark.sql(f"SELECT max(snapshot_id) FROM {table}.history").first()
+    using = "USING (SELECT 1 AS id, 2 AS v) s ON t.id = s.id"
+    with pytest.raises(AnalysisException, match=rf"(?i)METADATA_COLUMN_SET.* {column} of lance"):
+        spark.sql(statement.format(t=table, using=using))
+    assert spark.sql(f"SELECT max(snapshot_id) FROM {table}.history").first() == version
 
 
 @pytest.mark.parametrize("is_adaptive", [True, False])

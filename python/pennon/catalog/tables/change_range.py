@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from pennon.catalog.directory import Name
 
 __all__ = ["ChangeBounds", "find_changes"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# Delta counts versions from 0: what is read from there on is everything.
+_BEFORE_THE_FIRST: Final = "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +89,17 @@ def find_changes(
         return load(catalog, identifier, version).snapshot.version
 
     first, last = numbers[0], numbers[-1]
+    start, end_version = first, last
     if bounds.start is not None:
-        first = named(bounds.start) + (not bounds.includes_start)
+        start = 0 if bounds.start == _BEFORE_THE_FIRST else named(bounds.start)
+        first = start + (not bounds.includes_start)
     elif bounds.start_micros is not None:
         least = bounds.start_micros + (not bounds.includes_start)
         later = [n for n, moment in zip(numbers, moments, strict=True) if moment >= least]
         first = later[0] if later else last + 1
     if bounds.end is not None:
-        last = named(bounds.end) - (not bounds.includes_end)
+        end_version = named(bounds.end)
+        last = end_version - (not bounds.includes_end)
     elif bounds.end_micros is not None:
         most = bounds.end_micros - (not bounds.includes_end)
         last = max(
@@ -99,14 +107,24 @@ def find_changes(
         )
         if last + 1 not in (*numbers, numbers[-1] + 1):
             load(catalog, identifier, timestamp_micros=most)  # says where this version has expired
-    if bounds.start is not None and bounds.end is not None and first > last + 1:
-        raise ChangeRangeReversed(table=newest.name, start=bounds.start, end=bounds.end)
+    if bounds.start is not None and bounds.end is not None and start > end_version:
+        raise ChangeRangeReversed(
+            table=newest.name, start=f"version {bounds.start}", end=f"version {bounds.end}"
+        )
+    _check_times(newest.name, bounds)
     covered = [number for number in numbers if number <= last]
     if not covered or first > covered[-1]:
         return newest, ChangeRange(base=last, last=last)
     end = newest if covered[-1] == numbers[-1] else load(catalog, identifier, str(covered[-1]))
     names = tuple(key_columns(end, key)) if is_paired else ()
     return end, ChangeRange(_base(newest, numbers, first), covered[-1], names, is_net)
+
+
+def _check_times(table: str, bounds: ChangeBounds) -> None:
+    first, last = bounds.start_micros, bounds.end_micros
+    if first is not None and last is not None and first > last:
+        start, end = (str(_EPOCH + timedelta(microseconds=micros)) for micros in (first, last))
+        raise ChangeRangeReversed(table=table, start=start, end=end)
 
 
 def _base(table: Table, numbers: Sequence[int], first: int) -> int:

@@ -35,7 +35,7 @@ def read_changes(end: Table, start: Table, key: Sequence[str]) -> pa.Table:
     snapshot = end.snapshot
     first, last = start.snapshot.version, snapshot.version
     if first > last:
-        raise ChangeRangeReversed(table=end.name, start=first, end=last)
+        raise ChangeRangeReversed(table=end.name, start=f"version {first}", end=f"version {last}")
     schema = change_schema(snapshot)
     names = key_columns(end, key)
     parts = changes_between(snapshot, first, last, names)

@@ -170,6 +170,17 @@ class RowIdHidden(PennonError):
     sql_state = "42710"
 
 
+class MetadataColumnSet(PennonError):
+    """A statement assigns a value to a metadata column."""
+
+    condition = "METADATA_COLUMN_SET"
+    template = (
+        "Cannot set {column} of {table}: it is a metadata column, which follows from where a row is"
+        " stored. Set columns of the table alone."
+    )
+    sql_state = "42808"
+
+
 class TransformArgumentNotSupported(PennonError):
     """A partition transform has an argument that no transform takes."""
 

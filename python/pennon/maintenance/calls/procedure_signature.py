@@ -11,10 +11,13 @@ from pennon.errors import ProcedureArgument
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
 
-__all__ = ["Arguments", "Parameter", "Procedure", "Rows"]
+__all__ = ["TIME_ZONE", "Arguments", "Parameter", "Procedure", "Rows"]
 
 Rows = tuple[tuple[object, ...], ...]
 Arguments = Mapping[str, object]
+
+TIME_ZONE: Final = "time zone of the session"
+"""Beside the arguments that a call states."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,13 @@ from pennon.catalog.table_name import parts_of, spelled
 from pennon.errors import UnknownProcedure
 from pennon.maintenance.adoption.given_values import path_values
 from pennon.maintenance.adoption.split import adopt_or_split
-from pennon.maintenance.calls.procedure_signature import Arguments, Parameter, Procedure, Rows
+from pennon.maintenance.calls.procedure_signature import (
+    TIME_ZONE,
+    Arguments,
+    Parameter,
+    Procedure,
+    Rows,
+)
 from pennon.maintenance.calls.procedures_of_iceberg import instead_of
 from pennon.maintenance.calls.version_procedures import (
     TABLE,
@@ -114,6 +120,7 @@ def _compact(catalog: Catalog, arguments: Arguments) -> Rows:
         located(catalog, str(arguments["table"])),
         catalog.storage,
         where=where if isinstance(where, str) else None,
+        time_zone=str(arguments[TIME_ZONE]),
         target_bytes=target if isinstance(target, int) else DEFAULT_TARGET_BYTES,
         strategy=strategy,
         dry_run=is_dry,
@@ -130,6 +137,7 @@ def _analyze(catalog: Catalog, arguments: Arguments) -> Rows:
         catalog.storage,
         columns=[part.strip().strip("`") for part in names.split(",") if part.strip()],
         where=where if isinstance(where, str) else None,
+        time_zone=str(arguments[TIME_ZONE]),
     )
     return ((len(done.partitions), done.num_rows, done.version, "; ".join(done.notes)),)
 
@@ -140,6 +148,7 @@ def _rewrite_partitions(catalog: Catalog, arguments: Arguments) -> Rows:
         located(catalog, str(arguments["table"])),
         catalog.storage,
         where=where if isinstance(where, str) else None,
+        time_zone=str(arguments[TIME_ZONE]),
         dry_run=is_dry,
     )
     listed = "\n".join(done.partitions) if is_dry else None
@@ -300,7 +309,11 @@ PROCEDURES: Mapping[str, Procedure] = {
 
 
 def call(
-    catalog: Catalog, procedure: str, arguments: Arguments, namespace: tuple[str, ...] = ()
+    catalog: Catalog,
+    procedure: str,
+    arguments: Arguments,
+    namespace: tuple[str, ...] = (),
+    time_zone: str = "UTC",
 ) -> tuple[Mapping[str, object], Rows]:
     """Call a procedure.
 
@@ -309,6 +322,7 @@ def call(
         procedure: Its name, ``system.`` in front or not.
         arguments: Values by parameter name.
         namespace: Where a table of one name is looked for before the root.
+        time_zone: The session's, in which the times of a condition are read.
 
     Raises:
         UnknownProcedure: There is none of that name; the error lists those there are.
@@ -321,7 +335,7 @@ def call(
         callable_names = sorted([*PROCEDURES, "explain_join", "explain_scan"])
         why = f"there is none{instead_of(name, callable_names)}"
         raise UnknownProcedure(procedure=procedure, why=why, known=", ".join(callable_names))
-    checked = called.checked(arguments)
+    checked = {**called.checked(arguments), TIME_ZONE: time_zone}
     if TABLE in called.parameters:
         table = _within(catalog, str(checked["table"]), namespace)
         with by_name(catalog.full_name(parts_of(catalog, table))):

@@ -10,7 +10,6 @@ from pennon.catalog.directory import Directory
 from pennon.catalog.table_name import parts_of
 from pennon.catalog.tables.loaded_table import load
 from pennon.catalog.tables.row_history import read_changes, told_changes
-from pennon.errors import SnapshotNotFound
 from pennon.maintenance.calls.procedure_signature import Arguments, Parameter, Procedure, Rows
 from pennon.maintenance.rollback import rollback
 from pennon.transaction.mode_change import MODES, set_transaction_mode
@@ -50,11 +49,7 @@ def _rollback(catalog: Catalog, arguments: Arguments) -> Rows:
     location = located(catalog, str(arguments["table"]))
     moment = moment_of(arguments.get("timestamp"))
     number = version if isinstance(version, int) else None
-    try:
-        return ((rollback(location, number, catalog.storage, timestamp=moment),),)
-    except SnapshotNotFound as error:
-        name = catalog.full_name(parts_of(catalog, str(arguments["table"])))
-        raise error.of(name) from error
+    return ((rollback(location, number, catalog.storage, timestamp=moment),),)
 
 
 def _changes(catalog: Catalog, arguments: Arguments) -> Rows:

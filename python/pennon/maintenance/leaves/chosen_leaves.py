@@ -7,20 +7,24 @@ procedure has no such filter: a condition that is not understood would choose th
 from __future__ import annotations
 
 from pennon.errors import PredicateNotEvaluable
+from pennon.maintenance.leaves.session_times import in_session_zone
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import all_of, conjuncts, not_evaluable
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.normalize import normalize
+from pennon.predicate.parse import parse_expression
 
 __all__ = ["chosen_leaves"]
 
 
-def chosen_leaves(snapshot: Snapshot, where: str | None) -> list[str]:
+def chosen_leaves(snapshot: Snapshot, where: str | None, time_zone: str = "UTC") -> list[str]:
     """Give the object ids of the leaves that may have a row for which a condition is true.
 
     Args:
         snapshot: The namespace.
         where: Spark SQL; None for every leaf.
+        time_zone: Of times without one that are compared with zoned columns.
 
     Raises:
         PredicateNotEvaluable: It is no condition on rows: a number, a subquery, an aggregate, an
@@ -31,7 +35,10 @@ def chosen_leaves(snapshot: Snapshot, where: str | None) -> list[str]:
     if where is None:
         rows = snapshot.leaves().table
     else:
-        plan = plan_scan(snapshot, [where])
+        read = in_session_zone(
+            parse_expression(where), snapshot.schema, time_zone, snapshot.location
+        )
+        plan = plan_scan(snapshot, [normalize(read)], time_zone=time_zone)
         undecided = [part for part in conjuncts(plan.bound) if part not in plan.decided]
         unknown = not_evaluable(all_of(undecided))
         if unknown is not None:

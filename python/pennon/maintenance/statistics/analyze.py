@@ -69,6 +69,7 @@ def analyze(
     *,
     columns: Sequence[str] = (),
     where: str | None = None,
+    time_zone: str = "UTC",
     progress: Progress = no_progress,
 ) -> Analyzed:
     """Count the statistics of columns that are missing, are bounds only, or lack distinct values.
@@ -79,6 +80,7 @@ def analyze(
         columns: Names of columns, fields of structs with dots; none for those that
             ``write.statistics.columns`` says.
         where: A Spark SQL condition: only partitions that may have a row that satisfies it.
+        time_zone: Of times in it without a zone, as Spark's session has one.
         progress: Called with how far it is.
 
     Raises:
@@ -97,7 +99,7 @@ def analyze(
         done.notes.append("the table is in weak mode: anyone may move its leaves on at any time")
         return done
     fields = _chosen_fields(snapshot, columns)
-    chosen = chosen_leaves(snapshot, where)
+    chosen = chosen_leaves(snapshot, where, time_zone)
     for at in range(0, len(chosen), _LEAVES_AT_ONCE):
         some = chosen[at : at + _LEAVES_AT_ONCE]
         states = leaf_states(snapshot, some)

@@ -1,9 +1,8 @@
 """Every request and reply of the socket as a frozen dataclass, in the order of the protocol.
 
-Others stand in the modules beside it, a query's operators in ``plan_messages.py``. This is the
-only declaration: ``make wire`` writes what the jar checks messages by, and the golden ones.
-``table``, ``scan``, ``split`` and ``write`` are opaque to the jar; what they say stands in
-``tokens.py``. ``scan``, ``write`` and ``catalog`` hold storage options: they are never printed.
+Others stand in the modules beside it. This is the only declaration: ``make wire`` writes what the
+jar checks messages by, and the golden ones. ``table``, ``scan``, ``split`` and ``write`` are opaque
+to the jar: ``tokens.py``. ``scan``, ``write`` and ``catalog`` hold storage options, never printed.
 """
 
 from __future__ import annotations
@@ -385,11 +384,12 @@ class ListProceduresReply:
 
 @dataclass(frozen=True, slots=True)
 class Call(NamespaceRequest):
-    """CALL of a procedure; the namespace is that of the session, its catalog first."""
+    """CALL of a procedure; namespace and time zone are the session's, its catalog comes first."""
 
     op: ClassVar[str] = "call"
     procedure: str
     arguments: JsonObject
+    time_zone: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,9 @@ def call(request: m.Call) -> tuple[m.CallReply, pa.Table]:
     """Answer ``call``."""
     catalog, stated = request.catalog, request.namespace
     namespace = stated[1:] if stated[:1] == (catalog.name,) else ()
-    schema, rows = call_procedure(catalog, request.procedure, request.arguments, namespace)
+    schema, rows = call_procedure(
+        catalog, request.procedure, request.arguments, namespace, request.time_zone
+    )
     columns = arrow_schema(schema)
     values = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(columns)]
     return m.CallReply(schema, arrow=True), pa.Table.from_arrays(values, schema=columns)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import arrow_schema, spark_schema
 from pennon.catalog.directory import Directory
+from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.tables.change_range import ChangeBounds, find_changes
 from pennon.catalog.tables.loaded_table import load
 from pennon.errors import (
@@ -190,25 +191,32 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     changes = token.changes
     definition = METADATA_TABLES[token.metadata] if changes is None else change_feed(changes)
     snapshot = reopened(asked.catalog, token.of)
-    stream = _stream(definition, snapshot, Selection(asked.columns, asked.predicates))
+    selection = Selection(asked.columns, asked.predicates)
+    stream = _stream(token.of.name, definition, snapshot, selection)
     frames.send_json(encode(m.ReadReply(arrow=True)))
     data_plane.send_batches(stream, frames)
 
 
-def _stream(definition: MetadataTable, snapshot: Snapshot, selection: Selection) -> BatchStream:
+def _stream(
+    table: str, definition: MetadataTable, snapshot: Snapshot, selection: Selection
+) -> BatchStream:
     full = arrow_schema(spark_schema(definition.schema(snapshot)))
     schema = pa.schema([full.field(name) for name in selection.columns])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for table in definition.rows(snapshot, selection):
+        for part in definition.rows(snapshot, selection):
             if not len(schema):
                 # Rows that are only counted.
-                rows = pa.array([{}] * len(table), pa.struct([]))
+                rows = pa.array([{}] * len(part), pa.struct([]))
                 yield pa.RecordBatch.from_struct_array(rows)
                 continue
-            yield from table.select(schema.names).cast(schema).to_batches()
+            yield from part.select(schema.names).cast(schema).to_batches()
 
-    return BatchStream(schema, batches())
+    def named_batches() -> Iterator[pa.RecordBatch]:
+        with by_name(table):
+            yield from batches()
+
+    return BatchStream(schema, named_batches())
 
 
 def _object(text: str) -> dict[str, object]:

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "53d826d33d46"
+PROTOCOL: Final = "c436f8d06690"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -34,10 +34,11 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectParser(PennonParser::new);
-    extensions.injectResolutionRule(StatementOwners::new);
+    extensions.injectResolutionRule(session -> new StatementOwners());
     extensions.injectResolutionRule(session -> new RowChangeMetadata());
-    extensions.injectHintResolutionRule(MissingPathRule::new);
-    extensions.injectHintResolutionRule(TableChanges::new);
+    extensions.injectHintResolutionRule(session -> new RowChangeMetadata());
+    extensions.injectHintResolutionRule(session -> new MissingPathRule());
+    extensions.injectHintResolutionRule(session -> new TableChanges());
     extensions.injectPostHocResolutionRule(MissingTableRule::new);
     extensions.injectPostHocResolutionRule(session -> new ListedColumnsRule());
     extensions.injectPostHocResolutionRule(session -> new ForeignTableRule());

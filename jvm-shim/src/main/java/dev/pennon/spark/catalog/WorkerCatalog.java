@@ -294,7 +294,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
       }
     }
     ObjectNode request = worker.request("call", new String[0]).put("procedure", name);
-    request.putObject("arguments");
+    request.put("time_zone", "UTC").putObject("arguments");
     WorkerConnection.answer(request);
     throw WorkerFailure.protocol("procedure " + name + " is called and not listed", null).raise();
   }

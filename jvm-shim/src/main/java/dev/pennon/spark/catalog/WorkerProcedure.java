@@ -10,6 +10,7 @@ import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
@@ -44,6 +45,7 @@ public final class WorkerProcedure extends RowsProcedure {
   @Override
   protected Rows answer(InternalRow arguments) {
     ObjectNode request = worker.request("call").put("procedure", name());
+    request.put("time_zone", SQLConf.get().sessionLocalTimeZone());
     ObjectNode given = request.putObject("arguments");
     int position = 0;
     for (ProcedureParameter parameter : parameters()) {

@@ -1,13 +1,13 @@
 package dev.pennon.spark.plan;
 
 import dev.pennon.spark.catalog.RowsProcedure;
+import dev.pennon.spark.statements.PennonParser;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SupportsSubquery;
@@ -47,19 +47,12 @@ abstract class ExplainProcedure extends RowsProcedure {
 
   private SparkPlan planned(String query) {
     SparkSession session = SparkSession.active();
-    try {
-      LogicalPlan parsed = session.sessionState().sqlParser().parsePlan(query);
-      if (!readsRows(parsed)) {
-        throw WorkerFailure.of("STATEMENT_NOT_EXPLAINED", "statement", query, "procedure", name())
-            .raise();
-      }
-      return session
-          .sessionState()
-          .executePlan(parsed, CommandExecutionMode.SKIP())
-          .executedPlan();
-    } catch (ParseException e) {
-      throw WorkerFailure.sneak(e);
+    LogicalPlan parsed = PennonParser.plan(session, query);
+    if (!readsRows(parsed)) {
+      throw WorkerFailure.of("STATEMENT_NOT_EXPLAINED", "statement", query, "procedure", name())
+          .raise();
     }
+    return session.sessionState().executePlan(parsed, CommandExecutionMode.SKIP()).executedPlan();
   }
 
   /** Whether a statement is a query, or changes or makes a table by the rows of one. */

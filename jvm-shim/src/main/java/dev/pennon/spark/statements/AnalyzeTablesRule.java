@@ -23,10 +23,9 @@ public final class AnalyzeTablesRule extends Rule<LogicalPlan> {
         && namespace.catalog() instanceof PennonCatalog catalog) {
       List<String> parts = new ArrayList<>(List.of(catalog.name()));
       parts.addAll(items(namespace.namespace()));
+      String name = String.join(".", parts);
       throw WorkerFailure.of(
-              "ANALYZE_TABLES_NOT_SUPPORTED",
-              "namespace", String.join(".", parts),
-              "catalog", catalog.name())
+              "ANALYZE_TABLES_NOT_SUPPORTED", "namespace", name, "catalog", catalog.name())
           .raise();
     }
     return plan;

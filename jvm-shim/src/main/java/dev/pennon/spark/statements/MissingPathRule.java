@@ -17,12 +17,6 @@ import org.apache.spark.sql.catalyst.rules.Rule;
  * first rules of resolution; this one stands before them.
  */
 public final class MissingPathRule extends Rule<LogicalPlan> {
-  private final SparkSession session;
-
-  public MissingPathRule(SparkSession session) {
-    this.session = session;
-  }
-
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     items(plan.collectLeaves()).forEach(this::check);
@@ -32,8 +26,8 @@ public final class MissingPathRule extends Rule<LogicalPlan> {
   private void check(LogicalPlan leaf) {
     if (leaf instanceof UnresolvedRelation relation
         && relation.multipartIdentifier().size() == 2
-        && SessionCatalogs.of(session).has(relation.multipartIdentifier().head())) {
-      MissingTableRule.load(session, relation.multipartIdentifier());
+        && SessionCatalogs.of(SparkSession.active()).has(relation.multipartIdentifier().head())) {
+      MissingTableRule.load(SparkSession.active(), relation.multipartIdentifier());
     }
   }
 }

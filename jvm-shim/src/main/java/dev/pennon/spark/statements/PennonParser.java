@@ -5,6 +5,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 import dev.pennon.spark.PennonCatalog;
 import dev.pennon.spark.catalog.SparkTransforms;
 import dev.pennon.spark.compat.SessionCatalogs;
+import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -54,6 +55,19 @@ public final class PennonParser implements ParserInterface {
     String rewritten = TableStatements.inWordsOfSpark(substituted, table -> fullName(session, table));
     // What the next parser reads itself it is given untouched.
     return rewritten.equals(substituted) ? sql : rewritten;
+  }
+
+  /** The plan of the first of these texts that this Spark reads. */
+  public static LogicalPlan plan(SparkSession session, String... texts) {
+    ParseException unread = null;
+    for (String text : texts) {
+      try {
+        return session.sessionState().sqlParser().parsePlan(text);
+      } catch (ParseException e) {
+        unread = e;
+      }
+    }
+    throw WorkerFailure.sneak(unread);
   }
 
   /** The full name of a table of a Pennon catalog, from its name in SQL; empty for all others. */

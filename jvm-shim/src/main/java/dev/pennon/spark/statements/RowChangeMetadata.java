@@ -5,10 +5,14 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.catalog.PennonTable;
 import dev.pennon.spark.compat.Sequences;
+import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.PennonRowLevelOperation;
 import java.util.HashSet;
 import java.util.Set;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -16,6 +20,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.OuterReference;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Assignment;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
@@ -26,6 +31,7 @@ import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.Option;
 
 /**
  * Lets DELETE, UPDATE and MERGE name metadata columns of their table: {@code _spec_version = 1}.
@@ -46,16 +52,24 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
           ? shown.mapExpressions(part -> isSound(part) ? part : Literal.TrueLiteral())
           : shown;
     }
-    if ((plan instanceof DeleteFromTable
-            || plan instanceof UpdateTable
-            || plan instanceof MergeIntoTable)
-        && EliminateSubqueryAliases.apply(plan.children().head())
-            instanceof DataSourceV2Relation target
-        && target.table() instanceof PennonTable) {
-      Set<ExprId> metadata = metadataOf(target);
-      return plan.mapExpressions(expression -> hidden(expression, metadata));
+    boolean sets = plan instanceof UpdateTable || plan instanceof MergeIntoTable;
+    if (sets && !plan.children().head().resolved()) {
+      // Among the first rules: what is set and is no column of the table, Spark's drop in silence.
+      Analyzer analyzer = SparkSession.active().sessionState().analyzer();
+      LogicalPlan target = analyzer.execute(plan.children().head());
+      hidden(plan.mapExpressions(part -> resolved(part, target, analyzer)), target);
+      return plan;
     }
-    return plan;
+    return sets || plan instanceof DeleteFromTable ? hidden(plan, plan.children().head()) : plan;
+  }
+
+  /** An expression with the names that are set resolved. */
+  private static Expression resolved(Expression part, LogicalPlan target, Analyzer analyzer) {
+    if (part instanceof Assignment assigned && assigned.key() instanceof UnresolvedAttribute key) {
+      Option<NamedExpression> column = target.resolve(key.nameParts(), analyzer.resolver());
+      return column.isEmpty() ? part : new Assignment((Expression) column.get(), assigned.value());
+    }
+    return part.mapChildren(child -> resolved(child, target, analyzer));
   }
 
   /**
@@ -84,10 +98,24 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
         && table.operation() instanceof PennonRowLevelOperation;
   }
 
-  private static Expression hidden(Expression expression, Set<ExprId> metadata) {
+  private static LogicalPlan hidden(LogicalPlan plan, LogicalPlan target) {
+    if (EliminateSubqueryAliases.apply(target) instanceof DataSourceV2Relation relation
+        && relation.table() instanceof PennonTable table) {
+      Set<ExprId> metadata = metadataOf(relation);
+      return plan.mapExpressions(expression -> hidden(expression, metadata, table.name()));
+    }
+    return plan;
+  }
+
+  private static Expression hidden(Expression expression, Set<ExprId> metadata, String table) {
+    if (expression instanceof Assignment assigned
+        && hidden(assigned.key(), metadata, table) != assigned.key()) {
+      String column = assigned.key().references().toList().head().name();
+      throw WorkerFailure.of("METADATA_COLUMN_SET", "table", table, "column", column).raise();
+    }
     return expression instanceof AttributeReference column && metadata.contains(column.exprId())
         ? new OuterReference(column)
-        : expression.mapChildren(child -> hidden(child, metadata));
+        : expression.mapChildren(child -> hidden(child, metadata, table));
   }
 
   private static Expression shown(Expression expression, Set<ExprId> metadata) {

@@ -8,7 +8,6 @@ import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Optional;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
-import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -28,12 +27,6 @@ import scala.collection.immutable.Map;
 public final class StatementOwners extends Rule<LogicalPlan> {
   private static final String PLANS = "org.apache.spark.sql.catalyst.plans.logical.";
 
-  private final SparkSession session;
-
-  public StatementOwners(SparkSession session) {
-    this.session = session;
-  }
-
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     if (plan instanceof SetTableProperties change
@@ -49,32 +42,26 @@ public final class StatementOwners extends Rule<LogicalPlan> {
     if (!command.startsWith(PLANS) || plan.productArity() == 0) {
       return plan;
     }
-    Optional<String> text = text(command, plan);
-    return text.isPresent() && plan.productElement(0) instanceof scala.collection.Seq<?> name
-        ? taken(name, text.get()).orElse(plan)
+    String text = text(command, plan);
+    return !text.isEmpty() && plan.productElement(0) instanceof scala.collection.Seq<?> name
+        ? taken(name, text).orElse(plan)
         : plan;
   }
 
-  /** A command of Iceberg as the text of a statement. */
-  private static Optional<String> text(String command, LogicalPlan plan) {
+  /** A command of Iceberg as the text of a statement; empty for any other. */
+  private static String text(String command, LogicalPlan plan) {
     return switch (command.substring(PLANS.length())) {
-      case "AddPartitionField" ->
-          Optional.of("ADD PARTITION FIELD " + element(plan, 1) + element(plan, 2));
-      case "DropPartitionField" -> Optional.of("DROP PARTITION FIELD " + element(plan, 1));
+      case "AddPartitionField" -> "ADD PARTITION FIELD " + part(plan, 1) + part(plan, 2);
+      case "DropPartitionField" -> "DROP PARTITION FIELD " + part(plan, 1);
       case "ReplacePartitionField" ->
-          Optional.of(
-              "REPLACE PARTITION FIELD "
-                  + element(plan, 1)
-                  + " WITH "
-                  + element(plan, 2)
-                  + element(plan, 3));
-      case "SetWriteDistributionAndOrdering" -> Optional.of("WRITE");
-      default -> Optional.empty();
+          "REPLACE PARTITION FIELD " + part(plan, 1) + " WITH " + part(plan, 2) + part(plan, 3);
+      case "SetWriteDistributionAndOrdering" -> "WRITE";
+      default -> "";
     };
   }
 
   /** A transform, or the name after AS. */
-  private static String element(LogicalPlan plan, int index) {
+  private static String part(LogicalPlan plan, int index) {
     Object element = plan.productElement(index);
     if (element instanceof Transform transform) {
       return transform.describe();
@@ -87,18 +74,14 @@ public final class StatementOwners extends Rule<LogicalPlan> {
   private Optional<LogicalPlan> taken(scala.collection.Seq<?> name, String text) {
     String table =
         SparkTransforms.quoted(items(name).stream().map(Object::toString).toArray(String[]::new));
-    if (PennonParser.fullName(session, table).isEmpty()) {
+    if (PennonParser.fullName(SparkSession.active(), table).isEmpty()) {
       return Optional.empty();
     }
     if (text.equals("WRITE")) {
       throw WorkerFailure.of("WRITE_ORDER_READ_BY_ANOTHER", "table", table).raise();
     }
-    try {
-      String statement = "ALTER TABLE " + table + " " + TableStatements.asProperty(text);
-      return Optional.of(session.sessionState().sqlParser().parsePlan(statement));
-    } catch (ParseException e) {
-      throw WorkerFailure.protocol("Spark does not read " + text, e).raise();
-    }
+    String statement = "ALTER TABLE " + table + " " + TableStatements.asProperty(text);
+    return Optional.of(PennonParser.plan(SparkSession.active(), statement));
   }
 
   /** In a script, USE can change the catalog after the statement was read. */
