@@ -84,3 +84,15 @@ class MigrationRefused(PennonError):
     condition = "MIGRATION_REFUSED"
     template = "Cannot migrate {location}: {why}. {advice}."
     sql_state = "22023"
+
+
+class PlainDatasetRefused(PennonError):
+    """A procedure needs a manifest, and the table is a plain dataset."""
+
+    condition = "PLAIN_DATASET"
+    template = (
+        "Cannot run {procedure} on {table}: it is a plain Lance dataset, which has no partitions"
+        " and no __manifest. Make a partitioned table of it with CREATE TABLE … AS SELECT; compact,"
+        " vacuum, expire_snapshots and rollback take it as it is."
+    )
+    sql_state = "0A000"

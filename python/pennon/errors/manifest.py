@@ -11,8 +11,8 @@ class NamespaceHasNoManifest(PennonError):
     condition = "NOT_A_NAMESPACE"
     template = (
         "Cannot open {location} as a partitioned namespace: it has no __manifest table. "
-        "Check the path, or create the namespace; Lance itself compacts and cleans up a plain "
-        "dataset."
+        "Check the path, or create the namespace; a plain dataset has no partitions to check, "
+        "analyze or rewrite."
     )
     sql_state = "42P01"
 

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from pennon.errors import LeafMissing
+from pennon.errors import LeafMissing, NamespaceHasNoManifest
 from pennon.leaf.dataset import open_leaf
 from pennon.maintenance.leaf_rewrite import LeafRewrite, rewrite_leaves
 from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.maintenance.plain_upkeep import compact_fragments, plain_dataset
 from pennon.manifest import Snapshot
 from pennon.manifest.dataset.storage import StorageOptions
 from pennon.manifest.format.statistics import order_at
@@ -26,6 +27,8 @@ from pennon.transaction.staging.leaf_state import LeafState, leaf_states, partit
 
 if TYPE_CHECKING:
     import lance
+
+    from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 
 __all__ = ["STRATEGIES", "Compacted", "compact", "fragments_below"]
 
@@ -77,7 +80,7 @@ def compact(
     Rows are brought into the table's write order where it has one.
 
     Args:
-        location: The namespace, in strong mode.
+        location: The namespace, in strong mode; or a plain dataset, which Lance compacts.
         storage_options: Given to Lance.
         where: A Spark SQL condition: only partitions that may have a row that satisfies it.
         time_zone: Of times in it without a zone, as Spark's session has one.
@@ -96,7 +99,17 @@ def compact(
 
     Spec: "Multi-Partition Transaction (Strong)".
     """
-    snapshot = Snapshot.open(location, storage_options=storage_options)
+    try:
+        snapshot = Snapshot.open(location, storage_options=storage_options)
+    except NamespaceHasNoManifest as error:
+        plain = plain_dataset(location, storage_options, error)
+        chosen = chosen_leaves(plain, where, time_zone)
+        done = Compacted(version=plain.version)
+        if strategy == "sort":
+            done.notes.append("a plain dataset has no write order")
+        elif chosen:
+            _compact_plain(plain, target_bytes, done, is_dry=dry_run)
+        return done
     done = Compacted(version=snapshot.version)
     if not snapshot.is_strong:
         done.notes.append("the table is in weak mode: its leaves are for Lance's own compaction")
@@ -111,6 +124,21 @@ def compact(
         work.run(snapshot, some, is_dry=dry_run)
         progress("leaves compacted", at + len(some), len(chosen))
     return done
+
+
+def _compact_plain(
+    snapshot: PlainSnapshot, target_bytes: int, done: Compacted, *, is_dry: bool
+) -> None:
+    small = {
+        fragment.fragment_id for fragment in fragments_below(snapshot.manifest, target_bytes // 2)
+    }
+    numbers = {fragment.fragment_id for fragment in snapshot.manifest.get_fragments()}
+    made = compact_fragments(snapshot, target_bytes, sorted(numbers - small), dry_run=is_dry)
+    done.version, done.num_rows = made.version, made.num_rows
+    done.files_before, done.files_after = made.files_before, made.files_after
+    if made.files_before:
+        done.leaves = 1
+        done.partitions.append(partition_text({}))
 
 
 def fragments_below(dataset: lance.LanceDataset, num_bytes: int) -> list[lance.LanceFragment]:

@@ -27,12 +27,19 @@ from typing import Final
 import lance
 
 from pennon.caching import version_time
-from pennon.errors import LeafMissing, StorageFailure
+from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
+from pennon.errors import LeafMissing, NamespaceHasNoManifest, StorageFailure
 from pennon.leaf.dataset import forget_leaves
 from pennon.maintenance.checks.manifest_rows import RawRows
 from pennon.maintenance.leaf_references import LeafVersion, named_versions, recorded_versions
 from pennon.maintenance.leaves.leaf_files import LeafFiles, manifest_path
 from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.maintenance.plain_upkeep import (
+    files_of_dataset,
+    files_of_versions_alone,
+    plain_dataset,
+    remove_versions,
+)
 from pennon.manifest.commits.fragment_merge import keep_small
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import (
@@ -95,7 +102,7 @@ def expire(
     """Remove old versions of a namespace and the leaf versions that only they named.
 
     Args:
-        location: The namespace.
+        location: The namespace, or a plain dataset.
         storage_options: Given to Lance.
         older_than: Versions committed before this time, with a zone, go; None for what the table's
             ``history.expire.max-snapshot-age-ms`` says, or five days ago.
@@ -116,7 +123,11 @@ def expire(
     Spec: "Multi-Partition Transaction (Strong)".
     """
     options = dict(storage_options or {})
-    manifest = open_manifest(location, storage_options=options)
+    try:
+        manifest = open_manifest(location, storage_options=options)
+    except NamespaceHasNoManifest as error:
+        plain = plain_dataset(location, options, error)
+        return _expire_plain(plain, older_than, retain_last, dry_run=dry_run)
     read_specs(manifest.metadata, location)
     done = Expired(tags=_tags_that_are_over(manifest))
     if not dry_run:
@@ -142,6 +153,26 @@ def expire(
         deleted |= {(place, version) for version in gone}
     if not dry_run:
         _forget_records(location, options, deleted, versions[0], done)
+    return done
+
+
+def _expire_plain(
+    snapshot: PlainSnapshot, older_than: datetime | None, retain_last: int | None, *, dry_run: bool
+) -> Expired:
+    """Remove versions of a plain dataset by Lance's own clean-up."""
+    dataset = snapshot.manifest
+    done = Expired(tags=_tags_that_are_over(dataset))
+    # A merge of fragments is a compaction that someone asked for, and counts.
+    done.versions.extend(expirable_versions(dataset, older_than, retain_last, done.tags, ()))
+    if done.versions:
+        leaf = files_of_dataset(snapshot)
+        done.files.extend(files_of_versions_alone(leaf, done.versions))
+        done.num_bytes = sum(leaf.sizes[path] for path in done.files if path.startswith("data/"))
+    if not dry_run:
+        for name in done.tags:
+            drop_tag(dataset, name, table=snapshot.location)
+        if done.versions:
+            remove_versions(snapshot, done.versions)
     return done
 
 
@@ -204,6 +235,7 @@ def expirable_versions(
     older_than: datetime | None = None,
     retain_last: int | None = None,
     ignored_tags: Collection[str] = (),
+    uncounted: Collection[str] = _MERGES,
 ) -> list[int]:
     """List the versions that may go; the newest and those with a tag stay.
 
@@ -212,6 +244,7 @@ def expirable_versions(
         older_than: As of ``expire``.
         retain_last: As of ``expire``.
         ignored_tags: Tags that hold nothing any more.
+        uncounted: Lance's operations whose versions do not count among those to retain.
 
     Raises:
         InvalidRetention: A property that is asked for is no number that it can be.
@@ -231,16 +264,21 @@ def expirable_versions(
         return []
     # Each version that is counted costs a read: those before the oldest that may go decide nothing.
     newer = [version for entry in listed if (version := int(entry["version"])) >= old[0]]
-    first_kept = _first_kept(manifest, newer, retain_last)
+    first_kept = _first_kept(manifest, newer, retain_last, uncounted)
     return [version for version in old if version < first_kept]
 
 
-def _first_kept(manifest: lance.LanceDataset, versions: Sequence[int], retain_last: int) -> int:
-    """Find the oldest of the newest versions; those that only merged fragments do not count."""
+def _first_kept(
+    manifest: lance.LanceDataset,
+    versions: Sequence[int],
+    retain_last: int,
+    uncounted: Collection[str],
+) -> int:
+    """Find the oldest of the newest versions."""
     counted = 0
     for version in reversed(versions):
         made_by = manifest.read_transaction(version)
-        if made_by is None or type(made_by.operation).__name__ not in _MERGES:
+        if made_by is None or type(made_by.operation).__name__ not in uncounted:
             counted += 1
             if counted == max(1, retain_last):
                 return version

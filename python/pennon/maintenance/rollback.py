@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING, Final
 
 import lance
 
+from pennon.catalog.layouts.plain_snapshot import open_plain
 from pennon.errors import (
+    NamespaceHasNoManifest,
     PennonError,
     RollbackRefused,
     SnapshotNotFound,
     StorageFailure,
     TagRefused,
 )
+from pennon.maintenance.plain_upkeep import plain_dataset, restore_dataset
 from pennon.manifest.commits.commit_lookup import add_records, copy_with_records
 from pennon.manifest.commits.stated_commit import confirm_schema, restore_version
 from pennon.manifest.dataset.commit_conflict import is_conflict
@@ -54,7 +57,7 @@ def rollback(
     based on one of them and commits later is judged against the version that was brought back.
 
     Args:
-        location: The namespace.
+        location: The namespace, or a plain dataset.
         version: The version of ``__manifest`` to bring back.
         storage_options: Given to Lance.
         timestamp: Instead of a version: what was there at this time; zone-less means UTC.
@@ -64,6 +67,7 @@ def rollback(
 
     Raises:
         SnapshotNotFound: There is no such version, or none that old.
+        TableVersionNotFound: Of a plain dataset.
         NotPartitionedNamespace: It was none at that version.
         RollbackRefused: Its transactions are weak, or were.
         StorageFailure: The storage refused.
@@ -74,7 +78,12 @@ def rollback(
 
     Spec: "Read Behavior".
     """
-    target = open_manifest(location, version, timestamp, storage_options)
+    try:
+        target = open_manifest(location, version, timestamp, storage_options)
+    except NamespaceHasNoManifest as error:
+        plain = plain_dataset(location, storage_options, error)
+        older = open_plain(location, version, timestamp, storage_options or {})
+        return plain.version if older is None else restore_dataset(plain, older)
     specs = read_specs(target.metadata, location)
     newest = open_manifest(location, storage_options=storage_options)
     if target.version == newest.version:

@@ -17,11 +17,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from pennon.errors import LeafMissing
+from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
+from pennon.errors import LeafMissing, NamespaceHasNoManifest
 from pennon.leaf.dataset import FIRST_DETACHED, forget_leaves, leaf_uri
 from pennon.maintenance.leaf_references import LeafVersion, named_versions
 from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version, manifest_path
 from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.maintenance.plain_upkeep import files_of_dataset, plain_dataset
 from pennon.manifest.dataset.storage import MANIFEST, StorageOptions, listed_versions, open_manifest
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.format.properties import read_specs
@@ -62,7 +64,7 @@ def vacuum(
     """Remove the files of a namespace that no version of it needs.
 
     Args:
-        location: The namespace.
+        location: The namespace, or a plain dataset.
         storage_options: Given to Lance.
         older_than: Files changed before this time, with a zone, go; None for five days ago. A
             write that takes longer than that loses what it staged.
@@ -80,9 +82,12 @@ def vacuum(
     Spec: "Multi-Partition Transaction (Strong)", "Physical Layout and Naming".
     """
     options = dict(storage_options or {})
-    manifest = open_manifest(location, storage_options=options)
-    read_specs(manifest.metadata, location)
     limit = older_than or datetime.now(UTC) - DEFAULT_AGE
+    try:
+        manifest = open_manifest(location, storage_options=options)
+    except NamespaceHasNoManifest as error:
+        return _vacuum_plain(plain_dataset(location, options, error), limit, dry_run=dry_run)
+    read_specs(manifest.metadata, location)
     versions = sorted(int(version["version"]) for version in listed_versions(manifest))
     named = named_versions(location, versions, options)
     locations = leaf_locations(location, options)
@@ -117,6 +122,17 @@ def vacuum(
     for place in strays:
         if place not in known_since:
             _remove_folder(location, place, limit, done, dry_run=dry_run)
+    return done
+
+
+def _vacuum_plain(snapshot: PlainSnapshot, limit: datetime, *, dry_run: bool) -> Vacuumed:
+    """Remove files of a plain dataset that no version of it needs, be it detached or not."""
+    done = Vacuumed()
+    leaf = files_of_dataset(snapshot)
+    every = {(leaf.place, version) for version in leaf.detached}
+    for path in list(_waste(leaf, every, limit, done)):
+        done.files.append(path)
+        done.num_bytes += leaf.sizes[path] if dry_run else leaf.remove(path)
     return done
 
 

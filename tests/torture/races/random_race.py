@@ -38,7 +38,16 @@ _KINDS: Final[dict[str, float]] = {
     "analyze": 0.3,
     "tag": 0.5,
 }
-_OF_PLAIN: Final = ("append", "insert", "overwrite", "delete", "update", "merge")
+_OF_PLAIN: Final = (
+    "append",
+    "insert",
+    "overwrite",
+    "delete",
+    "update",
+    "merge",
+    "compact",
+    "rollback",
+)
 
 
 @dataclass(frozen=True, slots=True)

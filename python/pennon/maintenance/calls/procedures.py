@@ -11,7 +11,7 @@ from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
 from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.table_name import parts_of, spelled
-from pennon.errors import UnknownProcedure
+from pennon.errors import NamespaceHasNoManifest, PlainDatasetRefused, UnknownProcedure
 from pennon.maintenance.adoption.given_values import path_values
 from pennon.maintenance.adoption.split import adopt_or_split
 from pennon.maintenance.calls.procedure_signature import (
@@ -32,6 +32,7 @@ from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
+from pennon.maintenance.plain_upkeep import plain_dataset
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.statistics.analyze import analyze
@@ -326,6 +327,7 @@ def call(
 
     Raises:
         UnknownProcedure: There is none of that name; the error lists those there are.
+        PlainDatasetRefused: It needs a manifest, and the table has none.
         ProcedureArgument: An argument does not fit.
     """
     name = procedure.lower().removeprefix("system.")
@@ -338,8 +340,13 @@ def call(
     checked = {**called.checked(arguments), TIME_ZONE: time_zone}
     if TABLE in called.parameters:
         table = _within(catalog, str(checked["table"]), namespace)
-        with by_name(catalog.full_name(parts_of(catalog, table))):
-            return called.schema, called.run(catalog, {**checked, "table": table})
+        full = catalog.full_name(parts_of(catalog, table))
+        try:
+            with by_name(full):
+                return called.schema, called.run(catalog, {**checked, "table": table})
+        except NamespaceHasNoManifest as error:
+            plain_dataset(located(catalog, table), catalog.storage, error)
+            raise PlainDatasetRefused(procedure=name, table=full) from error
     return called.schema, called.run(catalog, checked)
 
 

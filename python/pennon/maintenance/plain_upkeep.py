@@ -1,0 +1,180 @@
+"""The upkeep of a plain Lance dataset, by Lance's own functions: no manifest says what to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import lance
+from lance.optimize import Compaction, CompactionOptions
+
+from pennon.catalog.layouts.plain_snapshot import PlainSnapshot, open_plain
+from pennon.errors import NamespaceHasNoManifest, StorageFailure
+from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version, transaction_path
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import StorageOptions, storage_failure
+
+__all__ = [
+    "CompactedFragments",
+    "compact_fragments",
+    "files_of_dataset",
+    "files_of_versions_alone",
+    "plain_dataset",
+    "remove_versions",
+    "restore_dataset",
+]
+
+_ATTEMPTS: Final = 5
+_LAST_VERSION: Final = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedFragments:
+    """What was put together, or would be.
+
+    Args:
+        version: The dataset's version.
+        files_before: Fragments that were rewritten.
+        files_after: What these became.
+        num_rows: Their rows.
+    """
+
+    version: int
+    files_before: int = 0
+    files_after: int = 0
+    num_rows: int = 0
+
+
+def plain_dataset(
+    location: str, storage_options: StorageOptions | None, missing: NamespaceHasNoManifest
+) -> PlainSnapshot:
+    """Open the plain dataset that stands where a namespace was looked for.
+
+    Args:
+        location: Its path or URL.
+        storage_options: Given to Lance.
+        missing: What was raised, which is raised again where there is no dataset either.
+    """
+    snapshot = open_plain(location, None, None, storage_options or {})
+    if snapshot is None:
+        raise missing
+    return snapshot
+
+
+def compact_fragments(
+    snapshot: PlainSnapshot, target_bytes: int, excluded: Sequence[int], *, dry_run: bool
+) -> CompactedFragments:
+    """Put fragments of a dataset together as Lance plans it.
+
+    Args:
+        snapshot: The dataset.
+        target_bytes: How large files shall be.
+        excluded: Fragments that stay as they are.
+        dry_run: Whether to count only.
+
+    Raises:
+        StorageFailure: The storage refused, or others changed the same rows each time.
+    """
+    options = CompactionOptions(
+        max_bytes_per_file=target_bytes, excluded_fragment_ids=list(excluded)
+    )
+    dataset = snapshot.manifest
+    problem: Exception | None = None
+    for _ in range(_ATTEMPTS):
+        plan = Compaction.plan(dataset, options)
+        fragments = [fragment for task in plan.tasks for fragment in task.fragments]
+        rows = sum(fragment.physical_rows - fragment.num_deletions for fragment in fragments)
+        if dry_run or not fragments:
+            return CompactedFragments(int(dataset.version), len(fragments), 0, rows)
+        try:
+            made = Compaction.commit(dataset, [task.execute(dataset) for task in plan.tasks])
+        except (OSError, RuntimeError, ValueError) as error:
+            if not is_conflict(error):
+                raise storage_failure("compact", snapshot.location, error) from error
+            problem = error
+            dataset = _newest(snapshot)
+        else:
+            version = int(dataset.version)
+            return CompactedFragments(version, len(fragments), made.fragments_added, rows)
+    raise StorageFailure(
+        verb="compact",
+        location=snapshot.location,
+        problem="others changed its rows each time",
+        advice="Run it again while nobody updates it",
+    ) from problem
+
+
+def files_of_dataset(snapshot: PlainSnapshot) -> LeafFiles:
+    """List the files of a dataset.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    root, _, place = snapshot.location.rstrip("/").rpartition("/")
+    return LeafFiles.open(root, place, snapshot.storage_options)
+
+
+def files_of_versions_alone(leaf: LeafFiles, versions: Sequence[int]) -> list[str]:
+    """List the files that go with versions of the main branch.
+
+    Args:
+        leaf: The dataset's files.
+        versions: The versions; others need the files that are left out.
+    """
+    doomed = set(versions)
+    lost, kept = set[str](), leaf.of(leaf.detached)
+    for entry in leaf.main.versions():
+        version = int(entry["version"])
+        dataset = leaf.main.checkout_version(version)
+        files = lost if version in doomed else kept
+        files.update(files_of_version(dataset))
+        made_by = dataset.read_transaction(version)
+        if made_by is not None:
+            files.add(transaction_path(made_by))
+        numbers = (version, _LAST_VERSION - version)
+        files.update(f"_versions/{number}.manifest" for number in numbers)
+    return sorted((lost - kept) & leaf.sizes.keys())
+
+
+def remove_versions(snapshot: PlainSnapshot, versions: Sequence[int]) -> None:
+    """Remove versions of the main branch, and the files that they alone need.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    try:
+        snapshot.manifest.cleanup_old_versions(
+            versions=list(versions), error_if_tagged_old_versions=False
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise storage_failure("expire versions of", snapshot.location, error) from error
+
+
+def restore_dataset(snapshot: PlainSnapshot, target: PlainSnapshot) -> int:
+    """Make an older version of a dataset the newest one again; gives the new version.
+
+    Args:
+        snapshot: The newest version.
+        target: The version to bring back.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    if target.version == snapshot.version:
+        return snapshot.version
+    try:
+        committed = lance.LanceDataset.commit(
+            snapshot.location,
+            lance.LanceOperation.Restore(target.version),
+            read_version=snapshot.version,
+            storage_options=dict(snapshot.storage_options) or None,
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise storage_failure("roll back", snapshot.location, error) from error
+    return int(committed.version)
+
+
+def _newest(snapshot: PlainSnapshot) -> lance.LanceDataset:
+    options = dict(snapshot.storage_options) or None
+    return lance.dataset(snapshot.location, storage_options=options)
