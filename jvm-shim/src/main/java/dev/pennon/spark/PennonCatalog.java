@@ -3,8 +3,7 @@ package dev.pennon.spark;
 import dev.pennon.spark.catalog.ExecutionSettings;
 import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.functions.Transforms;
-import dev.pennon.spark.plan.ExplainJoin;
-import dev.pennon.spark.plan.ExplainScan;
+import dev.pennon.spark.plan.ExplainProcedure;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
@@ -55,23 +54,23 @@ public final class PennonCatalog extends WorkerCatalog implements FunctionCatalo
     if (!holdsFunctions(namespace)) {
       return new Identifier[0];
     }
-    Stream<String> ofWorker = procedures().stream().map(UnboundProcedure::name);
-    return Stream.concat(ofWorker, Stream.of(ExplainJoin.NAME, ExplainScan.NAME))
-        .map(name -> Identifier.of(new String[] {SYSTEM_NAMESPACE}, name))
+    return Stream.concat(procedures().stream(), ExplainProcedure.ALL.stream())
+        .map(procedure -> Identifier.of(new String[] {SYSTEM_NAMESPACE}, procedure.name()))
         .toArray(Identifier[]::new);
   }
 
   /** The procedure of that name; a worker that does not know it says which there are. */
   @Override
   public UnboundProcedure loadProcedure(Identifier identifier) {
-    String name = identifier.name();
-    if (isSystem(identifier.namespace()) && name.equalsIgnoreCase(ExplainJoin.NAME)) {
-      return new ExplainJoin();
+    if (!isSystem(identifier.namespace())) {
+      return procedure(identifier.toString());
     }
-    if (isSystem(identifier.namespace()) && name.equalsIgnoreCase(ExplainScan.NAME)) {
-      return new ExplainScan();
+    for (ExplainProcedure explaining : ExplainProcedure.ALL) {
+      if (explaining.name().equalsIgnoreCase(identifier.name())) {
+        return explaining;
+      }
     }
-    return procedure(isSystem(identifier.namespace()) ? name : identifier.toString());
+    return procedure(identifier.name());
   }
 
   private static boolean holdsFunctions(String[] namespace) {

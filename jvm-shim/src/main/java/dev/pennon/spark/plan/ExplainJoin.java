@@ -5,6 +5,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.pennon.spark.catalog.JoinSettings;
 import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
@@ -18,19 +19,13 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
  * {@code CALL catalog.system.explain_join('SELECT …')}: what each join, aggregate and window of a
  * query finds of partitionings, and why it shuffles where it does.
  */
-public final class ExplainJoin extends ExplainProcedure {
-  public static final String NAME = "explain_join";
+final class ExplainJoin {
+  static final List<String> COLUMNS =
+      List.of("operator", "left", "right", "common", "reason", "remedy");
 
-  private static final String[] COLUMNS = {
-    "operator", "left", "right", "common", "reason", "remedy"
-  };
+  private ExplainJoin() {}
 
-  public ExplainJoin() {
-    super(NAME, COLUMNS);
-  }
-
-  @Override
-  Stream<Stream<String>> explain(Supplier<SparkPlan> planning) {
+  static Stream<Stream<String>> explain(Supplier<SparkPlan> planning) {
     // The optimizer may come by a plan twice; it then finds the same again.
     Set<JsonNode> verdicts = new LinkedHashSet<>();
     long count = shuffles(DerivedKeyRule.listening(verdicts::add, planning));
@@ -43,7 +38,7 @@ public final class ExplainJoin extends ExplainProcedure {
     String shuffles = count + " shuffle(s) in the whole plan";
     return Stream.concat(
         verdicts.stream()
-            .map(verdict -> Stream.of(COLUMNS).map(name -> verdict.path(name).asText())),
+            .map(verdict -> COLUMNS.stream().map(name -> verdict.path(name).asText())),
         Stream.of(Stream.of("query", "", "", shuffles, settings, remedy)));
   }
 

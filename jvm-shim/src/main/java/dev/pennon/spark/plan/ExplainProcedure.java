@@ -4,6 +4,7 @@ import dev.pennon.spark.catalog.RowsProcedure;
 import dev.pennon.spark.statements.PennonParser;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -21,16 +22,28 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** A procedure that plans a query, does not run it, and describes what it saw in rows of text. */
-abstract class ExplainProcedure extends RowsProcedure {
-  private final String[] columns;
+public final class ExplainProcedure extends RowsProcedure {
+  public static final List<ExplainProcedure> ALL =
+      List.of(
+          new ExplainProcedure("explain_join", ExplainJoin::explain, ExplainJoin.COLUMNS),
+          new ExplainProcedure("explain_scan", ExplainScan::explain, ExplainScan.COLUMNS));
 
-  ExplainProcedure(String name, String... columns) {
+  private final Function<Supplier<SparkPlan>, Stream<Stream<String>>> explanation;
+  private final List<String> columns;
+
+  /**
+   * A procedure of one parameter.
+   *
+   * @param explanation gives the rows, each with a text for each column, of what a supplier plans
+   */
+  private ExplainProcedure(
+      String name,
+      Function<Supplier<SparkPlan>, Stream<Stream<String>>> explanation,
+      List<String> columns) {
     super(name, List.of(ProcedureParameter.in("query", DataTypes.StringType).build()));
+    this.explanation = explanation;
     this.columns = columns;
   }
-
-  /** The rows, each with a text for each column, of the query that the supplier plans. */
-  abstract Stream<Stream<String>> explain(Supplier<SparkPlan> planning);
 
   @Override
   protected Rows answer(InternalRow arguments) {
@@ -39,7 +52,7 @@ abstract class ExplainProcedure extends RowsProcedure {
       schema = schema.add(column, DataTypes.StringType);
     }
     InternalRow[] rows =
-        explain(() -> planned(arguments.getString(0)))
+        explanation.apply(() -> planned(arguments.getString(0)))
             .map(row -> new GenericInternalRow(row.map(UTF8String::fromString).toArray()))
             .toArray(InternalRow[]::new);
     return new Rows(schema, rows);

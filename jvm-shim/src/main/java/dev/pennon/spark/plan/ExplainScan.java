@@ -14,15 +14,12 @@ import org.apache.spark.sql.execution.SparkPlan;
  * {@code CALL catalog.system.explain_scan('SELECT …')}: which partitions each scan of a query reads,
  * and what each of its conditions prunes.
  */
-public final class ExplainScan extends ExplainProcedure {
-  public static final String NAME = "explain_scan";
+final class ExplainScan {
+  static final List<String> COLUMNS = List.of("table", "item", "description");
 
-  public ExplainScan() {
-    super(NAME, "table", "item", "description");
-  }
+  private ExplainScan() {}
 
-  @Override
-  Stream<Stream<String>> explain(Supplier<SparkPlan> planning) {
+  static Stream<Stream<String>> explain(Supplier<SparkPlan> planning) {
     List<PennonScan> scans = new ArrayList<>();
     PennonScan.listening(scans::add, planning);
     return scans.stream().map(PennonScan::outline).flatMap(ExplainScan::report);
