@@ -24,6 +24,7 @@ import org.apache.spark.sql.catalyst.expressions.Remainder;
 import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.errors.QueryExecutionErrors;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
 import scala.jdk.javaapi.CollectionConverters;
@@ -122,8 +123,9 @@ record ArithmeticPlaces(List<Place> places) implements Serializable {
         List<Place> divisions = places(List.of(Kind.DIVISION, Kind.REMAINDER), "");
         boolean isRemainder =
             !divisions.isEmpty() && divisions.stream().allMatch(place -> place.kind == Kind.REMAINDER);
-        return exception(
-            isRemainder ? "REMAINDER_BY_ZERO" : "DIVIDE_BY_ZERO", Map.of("config", ANSI), divisions);
+        return isRemainder
+            ? QueryExecutionErrors.remainderByZeroError(context(divisions))
+            : QueryExecutionErrors.divideByZeroError(context(divisions));
       case "ARITHMETIC_OVERFLOW":
         return overflow(
             failure.parameters().getOrDefault("value", ""),
@@ -153,20 +155,14 @@ record ArithmeticPlaces(List<Place> places) implements Serializable {
           List.of());
     }
     String name = only == null ? "" : only.name;
-    String alternative =
-        List.of("add", "subtract", "multiply").contains(name)
-            ? " Use 'try_" + name + "' to tolerate overflow and return NULL instead."
-            : "";
+    String instead = List.of("add", "subtract", "multiply").contains(name) ? "try_" + name : "";
     String message =
         switch (type) {
           case "INT" -> "integer overflow";
           case "BIGINT" -> "long overflow";
           default -> (value + " overflow " + type.toLowerCase(Locale.ROOT)).strip();
         };
-    return exception(
-        "ARITHMETIC_OVERFLOW",
-        Map.of("message", message, "alternative", alternative, "config", ANSI),
-        found);
+    return QueryExecutionErrors.arithmeticOverflowError(message, instead, context(found));
   }
 
   /** What stands behind a literal of a type. */
@@ -191,14 +187,18 @@ record ArithmeticPlaces(List<Place> places) implements Serializable {
     return found;
   }
 
+  /** The place in the query where no other can be meant, else null. */
+  private static QueryContext context(List<Place> places) {
+    return places.size() == 1 ? places.get(0).context : null;
+  }
+
   private static RuntimeException exception(
       String condition, Map<String, String> parameters, List<Place> places) {
-    QueryContext[] context =
-        places.size() == 1 ? new QueryContext[] {places.get(0).context} : new QueryContext[0];
+    QueryContext context = context(places);
     return new SparkArithmeticException(
         condition,
         scala.collection.immutable.Map.from(CollectionConverters.asScala(parameters)),
-        context,
-        context.length == 1 ? context[0].summary() : "");
+        context == null ? new QueryContext[0] : new QueryContext[] {context},
+        context == null ? "" : context.summary());
   }
 }
