@@ -15,54 +15,43 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 
 /**
  * What a join's condition compares by = or <=>, as the worker is told it: columns and the casts
  * around them. Which of them put equal rows into equal partitions is for the worker to say.
+ *
+ * @param pairs the comparisons of a column of each side
+ * @param comparesAny whether a column is compared with anything, were it an expression of the other
+ *     side
  */
-final class ComparedColumns {
-  private final Join join;
-  private final ArrayNode pairs = Messages.array();
-  private boolean comparesAny;
-
-  ComparedColumns(Join join) {
-    this.join = join;
-    if (join.condition().isDefined()) {
-      conjuncts(join.condition().get()).forEach(this::add);
-    }
-  }
-
-  /** The comparisons of a column of each side. */
-  ArrayNode pairs() {
-    return pairs;
-  }
-
-  /** Whether a column is compared with anything, were it an expression of the other side. */
-  boolean comparesAny() {
-    return comparesAny;
-  }
-
-  private void add(Expression condition) {
-    if (condition instanceof EqualTo || condition instanceof EqualNullSafe) {
-      BinaryComparison equality = (BinaryComparison) condition;
-      AttributeSet ofLeft = join.left().outputSet();
-      AttributeSet ofRight = join.right().outputSet();
-      boolean inOrder = equality.left().references().subsetOf(ofLeft);
-      ObjectNode left = column(inOrder ? equality.left() : equality.right(), ofLeft);
-      ObjectNode right = column(inOrder ? equality.right() : equality.left(), ofRight);
-      comparesAny |= left != null || right != null;
-      if (left != null && right != null) {
-        ObjectNode pair = Messages.object();
-        pair.set("left", left);
-        pair.set("right", right);
-        pairs.add(pair);
+record ComparedColumns(ArrayNode pairs, boolean comparesAny) {
+  static ComparedColumns of(Join join) {
+    ArrayNode pairs = Messages.array();
+    boolean comparesAny = false;
+    Expression whole = join.condition().getOrElse(() -> Literal.TrueLiteral());
+    for (Expression condition : conjuncts(whole)) {
+      if (condition instanceof EqualTo || condition instanceof EqualNullSafe) {
+        BinaryComparison equality = (BinaryComparison) condition;
+        AttributeSet ofLeft = join.left().outputSet();
+        boolean inOrder = equality.left().references().subsetOf(ofLeft);
+        ObjectNode left = column(inOrder ? equality.left() : equality.right(), ofLeft);
+        ObjectNode right =
+            column(inOrder ? equality.right() : equality.left(), join.right().outputSet());
+        comparesAny |= left != null || right != null;
+        if (left != null && right != null) {
+          ObjectNode pair = pairs.addObject();
+          pair.set("left", left);
+          pair.set("right", right);
+        }
       }
     }
+    return new ComparedColumns(pairs, comparesAny);
   }
 
   /** A column of one side: its text, and the types that it is cast to, its own first. */
-  private ObjectNode column(Expression compared, AttributeSet ofSide) {
+  private static ObjectNode column(Expression compared, AttributeSet ofSide) {
     ArrayNode types = Messages.array();
     boolean inUtc = true;
     Expression column = compared;

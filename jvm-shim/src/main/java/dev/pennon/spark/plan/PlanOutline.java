@@ -263,7 +263,7 @@ final class PlanOutline {
     boolean isBroadcast = broadcast != null;
     List<Node> children = List.of(outline(join.left()), outline(join.right()));
     computed++;
-    ComparedColumns compared = new ComparedColumns(join);
+    ComparedColumns compared = ComparedColumns.of(join);
     Expression condition = join.condition().getOrElse(() -> Literal.TrueLiteral());
     ObjectNode message = node("join");
     message.put("left", children.get(0).position()).put("right", children.get(1).position());
