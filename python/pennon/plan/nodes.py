@@ -198,7 +198,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """``sum``, ``count``, ``min``, ``max``, a variance of one argument, or of its different values.
+    """``sum``, ``count``, ``min``, ``max``, ``bit_and``, a variance of one argument, and the like.
 
     Args:
         output: Attribute of the result.

@@ -56,7 +56,7 @@ def test_the_expression_that_leaves_an_operator_to_spark_is_told(
     for column, operator, why in (
         ("max(soundex(CAST(x.k AS STRING)))", "aggregate", "soundex"),
         ("collect_set(x.v)", "aggregate", "the aggregate function collect_set"),
-        ("avg(DISTINCT x.v)", "aggregate", "the aggregate function avg(DISTINCT …)"),
+        ("avg(DISTINCT x.id)", "aggregate", "the aggregate function avg(DISTINCT …)"),
     ):
         query = f"SELECT x.k, {column} FROM {one} JOIN {other} ON x.id = y.id GROUP BY x.k"
         found = {row.operator: row.reason for row in explained(spark, query)}

@@ -367,8 +367,15 @@ class StarQueries:
         for at in range(self.rng.choice([1, 2, 3])):
             column = self.rng.choice(every)
             kinds = ["count({c})", "min({c})", "max({c})", "count(DISTINCT {c})"]
+            other = self.rng.choice(every)
+            if not other.endswith((".arr", ".st")):
+                kinds.append(f"count({self.rng.choice(['', 'DISTINCT '])}{{c}}, {other})")
+            if column.endswith((".q", ".pk")):
+                kinds += ["bit_or({c})", "bit_and({c})", "bit_xor({c})"]
             if column.endswith((".q", ".amt", ".pk")):
                 kinds += [
+                    "avg(DISTINCT {c})",
+                    "max(round({c} / 7D, 2))",
                     "sum({c})",
                     "sum({c})",
                     "avg({c})",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
     MAX_DIGITS,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 # Sums of at most this many decimal digits more than their values cannot overflow: 10**10 rows.
 SUM_DIGITS: Final = 10
+BITS: Final = frozenset({"bit_and", "bit_or", "bit_xor"})
 MOMENTS: Final = frozenset({"var_samp", "var_pop", "stddev_samp", "stddev_pop"})
 """What is not put together of the parts of a group: the whole group has to be in one place."""
 
@@ -50,10 +52,9 @@ def total(value: Typed, semantics: Semantics, *, is_distinct: bool = False) -> T
     Raises:
         Declined: Not a number, or an overflow would be NULL in this session.
     """
-    if value.is_float and is_distinct:
-        raise Declined(why="the sum of different floats")
     if value.is_float:
-        return Typed(_sum(cast(value.tree, pa.float64())), pa.float64())
+        summed = comparable(value) if is_distinct else value.tree
+        return Typed(_sum(cast(summed, pa.float64()), is_distinct=is_distinct), pa.float64())
     if value.is_integer:
         is_safe = value.type.bit_width < pa.int64().bit_width  # 2**32 rows cannot overflow
         if is_safe or not semantics.ansi:
@@ -116,6 +117,17 @@ def _float(text: str, like: Typed) -> exp.Expr:
 
 def _occurs(tree: exp.Expr) -> exp.Expr:
     return binary(exp.GT, exp.Count(this=tree), integer(0, pa.int64()))
+
+
+def bits(name: str, value: Typed) -> Typed:
+    """Combine the bits of integers; of none that is NULL in both engines.
+
+    Raises:
+        Declined: No integers.
+    """
+    if not value.is_integer:
+        raise Declined(why=f"{name} of {value.type}")
+    return Typed(cast(call(name, value.tree), value.type), value.type)
 
 
 def moment(name: str, value: Typed) -> Typed:

@@ -15,11 +15,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.expressions.aggregates import MOMENTS, extreme, moment, total
+from pennon.predicate.expressions.aggregates import BITS, MOMENTS, bits, extreme, moment, total
 from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import Typed
+from pennon.pushdown.selects.counted_together import counted_together
 from pennon.pushdown.selects.expression_texts import columns_of
 from pennon.pushdown.selects.selected import Selected, named, selected_from
 
@@ -47,24 +48,33 @@ def aggregated(
     """
     if call.name == "count" and call.argument == _ROWS:
         return Typed(exp.Count(this=exp.Star()), pa.int64())
+    if call.name in ("count", "count_distinct"):
+        return _count(call, columns, semantics)
     value = typed_expression(call.argument, columns, semantics)
     match call.name:
         case "sum":
             return total(value, semantics)
-        case "count":
-            return Typed(exp.Count(this=value.tree), pa.int64())
-        case "count_distinct":
-            different = exp.Distinct(expressions=[comparable(value)])
-            return Typed(exp.Count(this=different), pa.int64())
         case "sum_distinct":
             return total(value, semantics, is_distinct=True)
         case "min":
             return extreme(exp.Min, value)
         case "max":
             return extreme(exp.Max, value)
+        case name if name in BITS:
+            return bits(name, value)
         case name if name in MOMENTS:
             return moment(name, value)
     raise Declined(why=f"the aggregate function {call.name}")
+
+
+def _count(call: AggregateCall, columns: Mapping[str, pa.DataType], semantics: Semantics) -> Typed:
+    value = counted_together(call.argument, columns, semantics)
+    if value is None:
+        value = typed_expression(call.argument, columns, semantics)
+    counted = value.tree
+    if call.is_distinct:
+        counted = exp.Distinct(expressions=[comparable(value)])
+    return Typed(exp.Count(this=counted), pa.int64())
 
 
 def told_apart(

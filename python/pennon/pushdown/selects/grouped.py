@@ -14,6 +14,7 @@ from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import is_carried
 from pennon.pushdown.selects.aggregated import told_apart
+from pennon.pushdown.selects.counted_together import counted_together
 from pennon.pushdown.selects.selected import Selected, named, selected_from
 
 if TYPE_CHECKING:
@@ -67,19 +68,21 @@ def grouped(
         types[f"c{output}"] = data_type
         columns.append(named(tree, f"c{output}"))
 
-    def add_key(key: Output) -> None:
+    def add_key(output: int, value: Typed) -> None:
+        keys.append(comparable(value).copy())
+        add(output, comparable(value), value.type)
+
+    for key in node.keys:
         value = node.write_key(key, below.types)
         if is_carried(value.type):
             raise Declined(why=f"groups by {value.type}")
-        keys.append(comparable(value).copy())
-        add(key.id, comparable(value), value.type)
-
-    for key in node.keys:
-        add_key(key)
+        add_key(key.id, value)
     for call in calls:
         if call.is_distinct and is_merged:
             # Spark counts or sums the different values; a task reports each of its own once.
-            add_key(Output(call.output, call.argument, call.argument_type))
+            together = counted_together(call.argument, below.types, semantics)
+            key = Output(call.output, call.argument, call.argument_type)
+            add_key(call.output, together or node.write_key(key, below.types))
             continue
         if is_merged and call.name in MOMENTS:
             raise Declined(why=f"the {call.name} of a group that several tasks have")

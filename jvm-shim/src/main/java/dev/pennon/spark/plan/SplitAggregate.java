@@ -1,10 +1,14 @@
 package dev.pennon.spark.plan;
 
+import static dev.pennon.spark.compat.Columns.named;
 import static dev.pennon.spark.compat.Sequences.empty;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
+import static dev.pennon.spark.plan.AggregatePart.DISTINCT;
+import static dev.pennon.spark.plan.AggregatePart.cast;
+import static dev.pennon.spark.plan.AggregatePart.complete;
+import static dev.pennon.spark.plan.AggregatePart.with;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.Columns;
@@ -16,22 +20,28 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.Cast;
-import org.apache.spark.sql.catalyst.expressions.Coalesce;
+import org.apache.spark.sql.catalyst.expressions.CaseWhen;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
+import org.apache.spark.sql.catalyst.expressions.aggregate.BitAndAgg;
+import org.apache.spark.sql.catalyst.expressions.aggregate.BitOrAgg;
+import org.apache.spark.sql.catalyst.expressions.aggregate.BitXorAgg;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Complete$;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.expressions.aggregate.First;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.expressions.aggregate.StddevPop;
@@ -40,16 +50,19 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.expressions.aggregate.VariancePop;
 import org.apache.spark.sql.catalyst.expressions.aggregate.VarianceSamp;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.NumericType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Enumeration;
 import scala.Option;
+import scala.Tuple2;
 
 /**
  * An aggregate as two: sums, counts, minima and maxima that the worker computes per task, and what
@@ -58,49 +71,23 @@ import scala.Option;
 final class SplitAggregate {
   private static final Logger LOG = LoggerFactory.getLogger(SplitAggregate.class);
 
-  private static final String DISTINCT = "_distinct";
-  private static final Map<Class<?>, String> MOMENTS =
+  private static final Map<Class<?>, String> NAMES =
       Map.of(
+          Min.class, "min",
+          Max.class, "max",
+          BitAndAgg.class, "bit_and",
+          BitOrAgg.class, "bit_or",
+          BitXorAgg.class, "bit_xor",
           VarianceSamp.class, "var_samp",
           VariancePop.class, "var_pop",
           StddevSamp.class, "stddev_samp",
           StddevPop.class, "stddev_pop");
 
-  /** One column that the worker computes. */
-  private record Part(
-      AttributeReference column, String function, Expression argument, AggregateFunction partial) {
-    boolean isDistinct() {
-      return function.endsWith(DISTINCT);
-    }
-
-    /** Its column where Spark merges what several tasks give. */
-    AttributeReference merged() {
-      return isDistinct()
-          ? column.withDataType(argument.dataType()).withNullability(true)
-          : column;
-    }
-
-    /** What Spark makes of that column over the rows of a group: a value of the column's type. */
-    Expression merging() {
-      if (partial instanceof Count && !isDistinct()) {
-        Expression sum = complete(new Sum(column), false);
-        return new Coalesce(sequence(List.of(sum, Literal$.MODULE$.apply(0L))));
-      }
-      return cast(complete(with(partial, merged()), isDistinct()), column.dataType());
-    }
-
-    boolean countsRows() {
-      return function.equals("count") && argument instanceof Literal;
-    }
-  }
-
-  /** By what equal parts are found. */
-  private record PartKey(String function, Expression argument) {}
-
   private final Aggregate aggregate;
   private final Enumeration.Value evalMode;
   private final List<AttributeReference> groups = new ArrayList<>();
-  private final Map<PartKey, Part> parts = new LinkedHashMap<>();
+  /** By the function and what it is of. */
+  private final Map<List<Object>, AggregatePart> parts = new LinkedHashMap<>();
   private final List<NamedExpression> finished = new ArrayList<>();
 
   private SplitAggregate(Aggregate aggregate) {
@@ -139,19 +126,16 @@ final class SplitAggregate {
     for (int i = 0; i < groups.size(); i++) {
       Expression group = aggregate.groupingExpressions().apply(i);
       ArrayNode entry = grouping.addArray().add(ExpressionText.ofValue(group));
-      entry.add(type(group.dataType())).add(groups.get(i).exprId().id());
+      entry.add(Messages.parse(group.dataType().json())).add(groups.get(i).exprId().id());
     }
     ArrayNode functions = message.putArray("functions");
-    for (Part part : parts.values()) {
+    for (AggregatePart part : parts.values()) {
       ArrayNode entry = functions.addArray().add(part.column().exprId().id()).add(part.function());
       entry.add(part.countsRows() ? "1" : ExpressionText.ofValue(part.argument()));
-      entry.add(type(part.argument().dataType())).add(type(part.column().dataType()));
+      entry.add(Messages.parse(part.argument().dataType().json()));
+      entry.add(Messages.parse(part.column().dataType().json()));
     }
     message.set("outputs", ExpressionText.ofValues(sequence(finished)));
-  }
-
-  private static JsonNode type(DataType type) {
-    return Messages.parse(type.json());
   }
 
   /**
@@ -171,15 +155,16 @@ final class SplitAggregate {
     List<NamedExpression> outputs = new ArrayList<>();
     List<Expression> keys = new ArrayList<>(items(aggregate.groupingExpressions()));
     for (int i = 0; i < groups.size(); i++) {
-      outputs.add(named(aggregate.groupingExpressions().apply(i), groups.get(i)));
+      AttributeReference group = groups.get(i);
+      outputs.add(named(aggregate.groupingExpressions().apply(i), group.name(), group.exprId()));
     }
-    for (Part part : parts.values()) {
+    for (AggregatePart part : parts.values()) {
+      Expression value = complete(part.partial(), part.isDistinct());
       if (isMerged && part.isDistinct()) {
-        keys.add(part.argument());
-        outputs.add(named(part.argument(), part.merged()));
-      } else {
-        outputs.add(named(complete(part.partial(), part.isDistinct()), part.column()));
+        value = part.argument();
+        keys.add(value);
       }
+      outputs.add(named(value, part.column().name(), part.column().exprId()));
     }
     return aggregate.copy(
         sequence(keys), sequence(outputs), aggregate.child(), aggregate.hint());
@@ -187,18 +172,22 @@ final class SplitAggregate {
 
   /** The aggregate's output from the columns where a group may have several rows. */
   LogicalPlan mergedOver(LogicalPlan columns) {
-    Map<ExprId, Part> byColumn = new HashMap<>();
-    parts.values().forEach(part -> byColumn.put(part.column().exprId(), part));
+    Map<Expression, AttributeReference> columnsOf = new HashMap<>();
+    Map<ExprId, Expression> byColumn = new HashMap<>();
+    for (AggregatePart part : parts.values()) {
+      // Spark plans an aggregate over the different values of one column, by now, and no more.
+      Expression key = part.isDistinct() ? part.argument().canonicalized() : part.column();
+      AttributeReference column = columnsOf.computeIfAbsent(key, missing -> part.merged());
+      byColumn.put(part.column().exprId(), part.merging(column));
+    }
     List<NamedExpression> merged = new ArrayList<>();
     finished.forEach(output -> merged.add((NamedExpression) merged((Expression) output, byColumn)));
     return aggregate.copy(sequence(groups), sequence(merged), columns, aggregate.hint());
   }
 
-  private static Expression merged(Expression expression, Map<ExprId, Part> byColumn) {
-    Part part = expression instanceof Attribute column ? byColumn.get(column.exprId()) : null;
-    return part == null
-        ? expression.mapChildren(child -> merged(child, byColumn))
-        : part.merging();
+  private static Expression merged(Expression expression, Map<ExprId, Expression> byColumn) {
+    Expression known = expression instanceof Attribute of ? byColumn.get(of.exprId()) : null;
+    return known == null ? expression.mapChildren(child -> merged(child, byColumn)) : known;
   }
 
   /** The aggregate's output from the columns where each group has one row. */
@@ -253,68 +242,73 @@ final class SplitAggregate {
       throw new Unsplittable(function.prettyName());
     }
     Option<Expression> filter = expression.filter();
-    boolean isCount = function instanceof Count && function.children().size() == 1;
-    if (isCount && !expression.isDistinct()) {
-      return count(filtered(function.children().head(), filter));
+    String distinct = expression.isDistinct() ? DISTINCT : "";
+    if (function instanceof Count) {
+      return count(items(function.children()), filter, distinct);
     }
-    if (function instanceof Average average
-        && !expression.isDistinct()
-        && isSession(average.evalMode())) {
-      return average(average, filter);
+    if (function instanceof Average average && evalMode.equals(average.evalMode())) {
+      return average(average, filter, distinct);
     }
-    if (expression.isDistinct() && !isCount && !(function instanceof Sum)) {
-      throw new Unsplittable(function.prettyName() + "(DISTINCT …)");
+    if (function instanceof First first
+        && first.ignoreNulls()
+        && aggregate.child() instanceof Aggregate below
+        && below.child() instanceof Expand
+        && filter.exists(test -> test.references().forall(of -> of.name().equals("gid")))) {
+      // Spark has put what stands beside different values into one row, which it looks for.
+      function = new Max(first.child());
     }
     // Of different values the worker has to see all at once.
-    String name = isCount ? "count" : simpleName(function);
     Expression argument = filtered(function.children().head(), filter);
-    return part(
-        expression.isDistinct() ? name + DISTINCT : name, argument, with(function, argument));
+    return part(simpleName(function) + distinct, argument, with(function, argument));
   }
 
   private String simpleName(AggregateFunction function) {
     if (function instanceof Sum sum
         && sum.child().dataType() instanceof NumericType
-        && isSession(sum.evalContext().evalMode())) {
+        && evalMode.equals(sum.evalContext().evalMode())) {
       return "sum";
     }
-    if (function instanceof Min) {
-      return "min";
+    // The worker computes moments of whole groups only; parts of them are not merged.
+    String name = NAMES.get(function.getClass());
+    Object isNullOfOne = ExpressionText.property(function, "nullOnDivideByZero");
+    if (name == null || Boolean.FALSE.equals(isNullOfOne)) {
+      throw new Unsplittable(function.prettyName());
     }
-    if (function instanceof Max) {
-      return "max";
-    }
-    if (Boolean.TRUE.equals(ExpressionText.property(function, "nullOnDivideByZero"))
-        && MOMENTS.containsKey(function.getClass())) {
-      // The worker computes these of whole groups only; parts of them are not merged.
-      return MOMENTS.get(function.getClass());
-    }
-    throw new Unsplittable(function.prettyName());
+    return name;
   }
 
-  private boolean isSession(Enumeration.Value mode) {
-    return evalMode.equals(mode);
+  private AttributeReference count(
+      List<Expression> values, Option<Expression> filter, String distinct) {
+    Expression counted =
+        values.size() == 1 ? filtered(values.get(0), filter) : together(values, filter);
+    return part("count" + distinct, counted, new Count(sequence(List.of(counted))));
   }
 
-  private AttributeReference count(Expression argument) {
-    if (argument instanceof Literal literal && literal.value() == null) {
-      throw new Unsplittable("count(NULL)");
+  /** Several values as one, NULL where one of them is. */
+  private static Expression together(List<Expression> values, Option<Expression> filter) {
+    Expression known = filter.getOrElse(() -> Literal$.MODULE$.apply(true));
+    List<Expression> fields = new ArrayList<>();
+    for (Expression value : values) {
+      known = new And(known, new IsNotNull(value));
+      fields.addAll(List.of(Literal$.MODULE$.apply("v" + fields.size()), value));
     }
-    Expression counted = argument instanceof Literal ? Literal$.MODULE$.apply(1) : argument;
-    return part("count", counted, new Count(sequence(List.of(counted))));
+    Expression whole = new CreateNamedStruct(sequence(fields));
+    return new CaseWhen(sequence(List.of(new Tuple2<>(known, whole))), Option.empty());
   }
 
   /** Spark's own division of a sum by a count, over the columns. */
-  private Expression average(Average average, Option<Expression> filter) {
+  private Expression average(Average average, Option<Expression> filter, String distinct) {
     DataType given = average.child().dataType();
-    if (!(given instanceof NumericType)) {
-      throw new Unsplittable(average.prettyName());
+    // Of BIGINTs that sum may be none, where that of DOUBLEs is one.
+    if (!(given instanceof NumericType) || (given instanceof LongType && !distinct.isEmpty())) {
+      throw new Unsplittable(average.prettyName() + (distinct.isEmpty() ? "" : "(DISTINCT …)"));
     }
     DataType summed = average.sumDataType();
-    Expression child = given instanceof DecimalType ? average.child() : cast(average.child(), summed);
+    boolean isExact = given instanceof DecimalType || !distinct.isEmpty();
+    Expression child = isExact ? average.child() : cast(average.child(), summed);
     Expression argument = filtered(child, filter);
-    Expression sum = cast(part("sum", argument, new Sum(argument)), summed);
-    Expression count = count(filtered(average.child(), filter));
+    Expression sum = cast(part("sum" + distinct, argument, new Sum(argument)), summed);
+    Expression count = count(List.of(average.child()), filter, distinct);
     return substituted(average.evaluateExpression(), average, sum, count);
   }
 
@@ -328,13 +322,10 @@ final class SplitAggregate {
 
   private AttributeReference part(
       String function, Expression argument, AggregateFunction partial) {
-    return parts
-        .computeIfAbsent(
-            new PartKey(function, argument.canonicalized()),
-            key ->
-                new Part(
-                    column(partial.dataType(), partial.nullable()), function, argument, partial))
-        .column();
+    AttributeReference column = column(partial.dataType(), partial.nullable());
+    AggregatePart part = new AggregatePart(column, function, argument, partial);
+    List<Object> key = List.of(function, argument.canonicalized());
+    return parts.computeIfAbsent(key, missing -> part).column();
   }
 
   private static Expression filtered(Expression argument, Option<Expression> filter) {
@@ -343,29 +334,9 @@ final class SplitAggregate {
         : new If(filter.get(), argument, new Literal(null, argument.dataType()));
   }
 
-  private static AggregateFunction with(AggregateFunction function, Expression argument) {
-    return (AggregateFunction) function.withNewChildren(sequence(List.of(argument)));
-  }
-
-  private static AggregateExpression complete(AggregateFunction function, boolean isDistinct) {
-    return new AggregateExpression(
-        function, Complete$.MODULE$, isDistinct, Option.empty(), NamedExpression.newExprId());
-  }
-
-  /** A value as one of a type, which it may have. */
-  private static Expression cast(Expression value, DataType type) {
-    return value.dataType().equals(type)
-        ? value
-        : new Cast(value, type, Option.apply(SQLConf.get().sessionLocalTimeZone()));
-  }
-
   private static AttributeReference column(DataType type, boolean isNullable) {
     AttributeReference column = Columns.column("", type, isNullable);
     return column.withName(ExpressionText.columnName(column.exprId().id()));
-  }
-
-  private static Alias named(Expression value, AttributeReference column) {
-    return Columns.named(value, column.name(), column.exprId());
   }
 
   private static final class Unsplittable extends RuntimeException {

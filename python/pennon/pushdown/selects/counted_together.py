@@ -1,0 +1,72 @@
+"""Several values that are counted as one: ``count(a, b)`` and ``count(DISTINCT a, b)``.
+
+NULL rules: a row in which one of the values is NULL does not count. DataFusion counts one value, so
+the several are a struct, which is NULL in such a row; of it Spark counts the different ones where
+several tasks have rows of a group.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.expressions.floats.float_order import comparable
+from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import Typed, call, choice
+from pennon.pushdown.selects.expression_texts import tree_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pennon.predicate.semantics import Semantics
+
+
+def counted_together(
+    text: str | None, columns: Mapping[str, pa.DataType], semantics: Semantics
+) -> Typed | None:
+    """Read several values that are counted as one.
+
+    Args:
+        text: The argument of the count: a CASE of one condition and a ``named_struct``.
+        columns: The types of the columns below.
+        semantics: The session's.
+
+    Returns:
+        A struct; None where the argument is one value.
+
+    Raises:
+        Declined: A value is not known to be computed as Spark does, or can be an error, which it
+            must not be for a row that another value leaves out.
+
+    Example:
+        >>> from pennon.predicate.dialect import DataFusion
+        >>> from pennon.predicate.semantics import Semantics
+        >>> text = "CASE WHEN `c1` IS NOT NULL THEN named_struct('v0', `c1`) END"
+        >>> counted = counted_together(text, {"c1": pa.int32()}, Semantics())
+        >>> print(counted.tree.sql(dialect=DataFusion))
+        CASE WHEN NOT (`c1` IS NULL) THEN named_struct('v0', `c1`) END
+        >>> counted_together("`c1`", {"c1": pa.int32()}, Semantics()) is None
+        True
+    """
+    parsed = tree_of(text)
+    tree = None if parsed is None else parsed.unnest()
+    if not isinstance(tree, exp.Case) or len(tree.args["ifs"]) != 1:
+        return None
+    (branch,) = tree.args["ifs"]
+    together = branch.args["true"]
+    if not isinstance(together, exp.Struct):
+        return None
+    fields: list[exp.Expr] = []
+    types: list[tuple[str, pa.DataType]] = []
+    for field in together.expressions:
+        value = typed_expression(field.expression, columns, semantics)
+        if value.can_fail:
+            raise Declined(why="a value that can be an error, counted with others")
+        fields += [exp.Literal.string(field.name), comparable(value)]
+        types.append((field.name, value.type))
+    whole = call("named_struct", *fields)
+    known = typed_condition(branch.this, columns, semantics)
+    return Typed(choice((known, whole), default=None), pa.struct(types))
