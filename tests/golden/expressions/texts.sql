@@ -156,7 +156,21 @@ regexp_replace(s, ' +', '_')
 -- declined: regexp_replace(s, 'a$', 'b')
 -- declined: regexp_replace(s, 'a', '\\\\')
 -- declined: regexp_replace(s, 'a', s2)
--- declined: regexp_extract(s, '(a)', 1)
+regexp_extract(s, '(a)(b)?', 1)
+regexp_extract(s, '(a)(b)?', 2)
+regexp_extract(s, 'a+', 0)
+regexp_extract(s, '^(.)a.*$')
+regexp_extract(concat(s, '\n'), '(.)$', 1)
+-- declined: regexp_extract(s, '(a)+', 1)
+-- declined: regexp_extract(s, s2, 0)
+split(s, 'a')[0]
+split(s, '\\|')[0]
+split(s, '\\.')[0]
+split(s, 'ax')[0]
+element_at(split(s, 'é'), 1)
+-- declined: split(s, 'a', 1)[0]
+-- declined: split(s, '[a]')[0]
+-- declined: split(s, '')[0]
 -- declined: initcap(s)
 -- declined: lpad(s, i8, 'x')
 -- declined: lpad(s, 3, '')
@@ -185,4 +199,4 @@ substring_index(s, 'x', 0)
 substring_index(s, '😀', 9)
 -- declined: substring_index(s, 'aa', 1)
 -- declined: substring_index(s, '', 1)
--- declined: concat_ws('', s, CAST(NULL AS STRING), s2)
+concat_ws('', s, CAST(NULL AS STRING), s2)

@@ -63,6 +63,9 @@ def calls(rng: random.Random) -> list[str]:
         try:
             pattern = JavaPattern(text)
             found.append(f"s RLIKE '{literal}'")
+            for group in range(pattern.groups + 1):
+                pattern.extraction(group)
+                found.append(f"regexp_extract(s, '{literal}', {group})")
             for replacement in ("<$0>", "$1-"):
                 pattern.replacement(replacement)
                 found.append(f"regexp_replace(s, '{literal}', '{replacement}')")

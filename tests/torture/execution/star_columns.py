@@ -29,6 +29,8 @@ _TEXTS: Final = (
     "CAST(right({c}, 1) AS INT) % 2 = 1",
     "try_cast(substr({c}, 2) AS INT) > 1",
     "try_cast(concat('2020-01-0', right({c}, 1)) AS DATE) > DATE'2020-01-01'",
+    "split({c}, '1')[0] <> 's'",
+    "regexp_extract({c}, '([a-z])([0-9])', 2) IN ('', '2')",
     "CASE WHEN {c} RLIKE '^s[1-9]$' THEN CAST(substr({c}, 2) AS INT) END = 1",
 )
 _NUMBERS: Final = (
@@ -79,6 +81,8 @@ CONDITIONS: Final[Mapping[str, Sequence[str]]] = {
         "{c} IS DISTINCT FROM 3",
         "{c} NOT IN (1, NULL)",
         "try_divide(10, {c}) > 3",
+        "CAST({c} AS BOOLEAN)",
+        "round({c} / 7D, 1) >= 0.3",
         "({c} > 2) = ({c} < 5)",
         "if({c} > 3, NULL, TRUE)",
         "nvl2({c}, 1, 2) = 2",
@@ -132,6 +136,8 @@ CONDITIONS: Final[Mapping[str, Sequence[str]]] = {
         "date_trunc('MONTH', {c}) = TIMESTAMP'2020-02-01 00:00:00'",
         "minute({c}) = 0",
         "unix_timestamp({c}) > 1580000000",
+        "timestampdiff(DAY, {c}, TIMESTAMP'2020-02-02 03:00:00') > 5",
+        "extract(SECOND FROM {c}) < 30",
         "{c} - INTERVAL 36 HOURS < TIMESTAMP'2020-01-10 00:00:00'",
         "date_format({c}, 'HH') = '00'",
         "CAST({c} AS STRING) LIKE '2020-01-0%'",

@@ -43,6 +43,7 @@ from pennon.predicate.typed import (
     choice,
     integer,
     lossy_cast,
+    sql_type,
 )
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
         return parsed_texts.date_of_text(value, is_tried=not semantics.ansi)
     if value.type == pa.float64() and target in (pa.int32(), pa.int64()):
         return whole_numbers.cut_number(value, target, semantics)
+    if pa.types.is_boolean(target) and (value.is_integer or value.is_decimal):
+        zero = cast(exp.Literal.string("0"), value.type)
+        return Typed(exp.paren(binary(exp.NEQ, value.tree, zero), copy=False), target)
     can_fail = _failure(value, target, semantics)
     if can_fail is None:
         raise Declined(why=f"a cast of {value.type} to {target}")
@@ -92,15 +96,20 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
 
 
 def tried(value: Typed, target: pa.DataType) -> Typed:
-    """Cast a text, or give NULL where it is no value of the type (``try_cast``).
+    """Cast a text or a number, or give NULL where it is no value of the type (``try_cast``).
 
     Raises:
-        Declined: No text; or no type that texts are cast to here.
+        Declined: Neither; or no type that they are cast to here.
     """
     if pa.types.is_string(value.type) and pa.types.is_signed_integer(target):
         return parsed_texts.integer_of_text(value, target, is_tried=True)
     if pa.types.is_string(value.type) and pa.types.is_date(target):
         return parsed_texts.date_of_text(value, is_tried=True)
+    is_number = pa.types.is_signed_integer(target) or pa.types.is_decimal(target)
+    if is_number and (value.is_integer or value.is_decimal):
+        # A function: DataFusion would compare the value where a literal is compared with the cast.
+        tried_cast = exp.TryCast(this=value.tree, to=sql_type(target))
+        return Typed(call("greatest", tried_cast), target)
     raise Declined(why=f"try_cast of {value.type} to {target}")
 
 

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions import number_functions, text_functions, time_functions
+from pennon.predicate.expressions import (
+    number_functions,
+    text_functions,
+    time_functions,
+    time_spans,
+)
 from pennon.predicate.expressions.arithmetic import decimal_of_unscaled, unscaled
 from pennon.predicate.expressions.quotients import average, quotient
 from pennon.predicate.expressions.texts import parsed_texts
@@ -119,6 +124,11 @@ def _rewritten(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
         case exp.RegexpReplace() if _is_first(node.args.get("position")):
             pair = read(node.expression), read(node.args["replacement"])
             return text_functions.replaced_matches(read(node.this), *pair)
+        case exp.RegexpExtract():
+            pair = read(node.expression), read(node.args["group"])
+            return text_functions.extracted(read(node.this), *pair)
+        case exp.Bracket() if isinstance(node.this, exp.RegexpSplit):
+            return _first_part(node, read)
         case exp.Ascii():
             return text_functions.first_code(read(node.this))
         case exp.MD5():
@@ -188,6 +198,14 @@ def _time(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
                 semantics,
                 is_backward=False,
             )
+        case exp.TimestampAdd():
+            interval = exp.Interval(this=node.expression, unit=node.args["unit"])
+            return time_functions.moved_by_interval(
+                read(node.this), interval, semantics, is_backward=False
+            )
+        case exp.TimestampDiff():
+            moments = read(node.expression), read(node.this)
+            return time_spans.units_between(node.text("unit").upper(), *moments, semantics)
         case exp.LastDay():
             return time_functions.last_day(read(node.this), semantics)
         case exp.NextDay():
@@ -225,6 +243,12 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
                 return time_functions.microseconds(read(argument), kinds)
             case "unscaledvalue":
                 return unscaled(read(argument))
+            case "timestamp_seconds":
+                return time_spans.moment_of("SECOND", read(argument))
+            case "timestamp_micros":
+                return time_spans.moment_of("MICROSECOND", read(argument))
+            case "secondwithfraction":
+                return time_spans.seconds_with_fraction(read(argument), semantics)
     if isinstance(node, exp.Anonymous):
         match node.name.lower(), node.expressions:
             case "date_format", [value, pattern]:
@@ -245,6 +269,16 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
             case "doubleaverage", [total, count]:
                 return quotient(read(total), read(count), replace(semantics, ansi=False))
     raise Declined(why=_name_of(node))
+
+
+def _first_part(node: exp.Bracket, read: Reading) -> Typed:
+    """Read ``split(…)[0]``, and the same by ``element_at``, which counts from 1."""
+    (number,), split = [literal_value(at) for at in node.expressions], node.this
+    limit = literal_value(split.args["limit"]) if split.args.get("limit") else None
+    first = node.args.get("offset") or 0
+    if number is None or number.as_py() != first or limit is None or limit.as_py() != -1:
+        raise Declined(why="a part that there may not be")
+    return text_functions.first_part(read(split.this), read(split.expression))
 
 
 def _bytes(read: Reading, node: exp.Expr) -> Typed:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions.texts.java_patterns import JavaPattern
+from pennon.predicate.expressions.texts.java_patterns import JavaPattern, plain_text
 from pennon.predicate.like import read_pattern
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
@@ -32,6 +32,7 @@ from pennon.predicate.typed import (
     choice,
     enclosed,
     integer,
+    is_null,
 )
 from pennon.predicate.values.literals import literal_value
 
@@ -281,6 +282,39 @@ def replaced_matches(value: Typed, pattern: Typed, replacement: Typed) -> Typed:
     return Typed(cast(call("regexp_replace", whole, *parts), pa.utf8()), pa.utf8())
 
 
+def extracted(value: Typed, pattern: Typed, group: Typed) -> Typed:
+    """Give what a group of a regular expression of Java has matched first (``regexp_extract``).
+
+    Raises:
+        Declined: As ``matched``; or a group that is computed, or that there is not.
+    """
+    (whole,) = texts([value])
+    java_pattern, number = _java(pattern), _integer(group)
+    if number is None:
+        raise Declined(why="a computed group of a regular expression")
+    form = java_pattern.extraction(number)
+    taken = call("regexp_replace", whole, *map(exp.Literal.string, form))
+    is_match = call("regexp_like", whole.copy(), exp.Literal.string(java_pattern.rust))
+    tree = choice(
+        (is_match, cast(taken, pa.utf8())),
+        (exp.Not(this=is_null(whole.copy())), exp.Literal.string("")),
+        default=None,
+    )
+    return Typed(tree, pa.utf8())
+
+
+def first_part(value: Typed, separator: Typed) -> Typed:
+    """Give what stands before a separator (``split(…)[0]``), which is a regular expression.
+
+    Raises:
+        Declined: It is computed, or more than signs that stand for themselves.
+    """
+    (whole,) = texts([value])
+    sign = plain_text(_text(separator) or "")
+    parts = (exp.Literal.string(sign), integer(1, pa.int64()))
+    return Typed(cast(call("split_part", whole, *parts), pa.utf8()), pa.utf8())
+
+
 def _java(pattern: Typed) -> JavaPattern:
     text = _text(pattern)
     if text is None:
@@ -305,6 +339,7 @@ def joined(values: Sequence[Typed]) -> Typed:
     Raises:
         Declined: One is no text, or there is nothing to join.
     """
+    values = [values[0], *(value for value in values[1:] if not value.is_null)]
     if len(values) < 2:  # noqa: PLR2004 - the separator, and a text
         raise Declined(why="nothing to join")
     return Typed(call("concat_ws", *texts(values)), pa.utf8())

@@ -55,6 +55,8 @@ class JavaPattern:
     _at: int = field(default=0)
     _cuts: int = field(default=0)
     _repeats_groups: bool = field(default=False)
+    _matched: str = field(default="")
+    _end: str = field(default="")
 
     def __post_init__(self) -> None:
         """Read the whole pattern."""
@@ -70,8 +72,9 @@ class JavaPattern:
             raise self._declined()
         if self._cuts > 1 and (self.is_anchored or self.has_end):
             raise self._declined()
-        end = rf"(\r\n|[{_ENDS}])?\z" if self.has_end else ""
-        self.rust = ("^" if self.is_anchored else "") + written + end
+        self._matched = written
+        self._end = rf"(\r\n|[{_ENDS}])?\z" if self.has_end else ""
+        self.rust = ("^" if self.is_anchored else "") + written + self._end
 
     def _declined(self) -> Declined:
         return Declined(why=f"the regular expression {self.text}")
@@ -176,6 +179,18 @@ class JavaPattern:
         self._at = close + 1
         return f"[{'^' if is_not else ''}{parts}]", 1, is_not, False
 
+    def extraction(self, group: int) -> tuple[str, str]:
+        """Write a form of the whole text, and what of it a group has matched first.
+
+        Raises:
+            Declined: A group that there is not, or that is repeated.
+        """
+        if not 0 <= group <= self.groups or self._repeats_groups:
+            raise self._declined()
+        start = "^" if self.is_anchored else "^(?s:.*?)"
+        match = f"({self._matched})"
+        return f"{start}{match}{self._end or '(?s:.*)'}", f"${{{group + 1}}}"
+
     def replacement(self, text: str) -> str:
         """Write what matches are replaced by.
 
@@ -200,3 +215,19 @@ class JavaPattern:
 def _number(character: str) -> str:
     is_plain = character.isascii() and (character.isalnum() or character == "_")
     return character if is_plain else f"\\x{{{ord(character):X}}}"
+
+
+def plain_text(pattern: str) -> str:
+    r"""Give the text that is all that a pattern of Java matches.
+
+    Raises:
+        Declined: It has signs that stand for others, or none.
+
+    Example:
+        >>> plain_text("-"), plain_text(r"\.")
+        ('-', '.')
+    """
+    signs = re.findall(r"\\[^A-Za-z0-9\\]|[^\\]", pattern)
+    if not signs or "".join(signs) != pattern or not _SPECIAL.isdisjoint(signs):
+        raise Declined(why=f"the regular expression {pattern}")
+    return "".join(sign[-1] for sign in signs)
