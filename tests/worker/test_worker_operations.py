@@ -334,7 +334,7 @@ def test_a_metadata_table_without_a_namespace_tells_its_whole_name(driver: Drive
 )
 def test_an_unknown_procedure_lists_the_known(driver: Driver, name: str, why: str) -> None:
     with pytest.raises(WorkerFailed, match=f"{why}Procedures are") as failed:
-        driver.ask("call", procedure=f"system.{name}", arguments={})
+        driver.ask("call", procedure=f"system.{name}", time_zone="UTC", arguments={})
     assert failed.value.condition == "UNKNOWN_PROCEDURE"
 
 
