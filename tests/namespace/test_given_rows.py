@@ -72,6 +72,7 @@ def test_dicts_within_rows_are_maps_where_the_column_is_one(tmp_path: Path) -> N
         ({"tags": {"a": "many"}}, WriteTypeMismatch),
         ({"tags": {None: 1}}, ValuesNotUnderstood),
         ({"deep": [{"nam": "a"}]}, WriteColumnUnknown),
+        ({"deep": [{"by_day": {}}, "a"]}, ValuesNotUnderstood),
     ):
         with pytest.raises(error, match=rf"{next(iter(wrong))}"):
             table.append([wrong])

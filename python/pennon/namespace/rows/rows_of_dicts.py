@@ -69,11 +69,15 @@ def _array(values: Sequence[Any], meant: pa.DataType | None) -> pa.Array:
 
 
 def _structs(values: Sequence[Any], meant: pa.DataType) -> pa.Array:
-    known = {child.name: child.type for child in meant}
     present = [value for value in values if value is not None]
+    if not all(isinstance(value, Mapping) for value in present):
+        return pa.array(values)
+    types = {child.name: child.type for child in meant}
     arrays = {
-        name: _array([None if value is None else value.get(name) for value in values], kind)
-        for name, kind in ((name, known.get(name)) for name in dict.fromkeys(chain(*present)))
+        name: _array(
+            [None if value is None else value.get(name) for value in values], types.get(name)
+        )
+        for name in dict.fromkeys(chain(*present))
     }
     if not arrays:
         return pa.array(values)
