@@ -65,12 +65,10 @@ public final class PennonCatalog extends WorkerCatalog implements FunctionCatalo
     if (!isSystem(identifier.namespace())) {
       return procedure(identifier.toString());
     }
-    for (ExplainProcedure explaining : ExplainProcedure.ALL) {
-      if (explaining.name().equalsIgnoreCase(identifier.name())) {
-        return explaining;
-      }
-    }
-    return procedure(identifier.name());
+    return ExplainProcedure.ALL.stream()
+        .filter(explaining -> explaining.name().equalsIgnoreCase(identifier.name()))
+        .findFirst()
+        .orElseGet(() -> procedure(identifier.name()));
   }
 
   private static boolean holdsFunctions(String[] namespace) {

@@ -25,11 +25,13 @@ import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
 import org.apache.spark.sql.catalyst.expressions.BitwiseOr;
 import org.apache.spark.sql.catalyst.expressions.BitwiseXor;
 import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Ceil;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.DecimalDivideWithOverflowCheck;
 import org.apache.spark.sql.catalyst.expressions.Divide;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Floor;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InSet;
@@ -72,6 +74,9 @@ import scala.jdk.javaapi.CollectionConverters;
 public final class ExpressionText {
   private static final Logger LOG = LoggerFactory.getLogger(ExpressionText.class);
   private static final String EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions.";
+  private static final Set<Class<?>> BITWISE =
+      Set.of(BitwiseAnd.class, BitwiseOr.class, BitwiseXor.class);
+  private static final Set<Class<?>> WHOLE = Set.of(Floor.class, Ceil.class);
   private static final Pattern OPERAND = Pattern.compile("_operand(\\d+)_");
 
   private final boolean isAnsi;
@@ -358,12 +363,11 @@ public final class ExpressionText {
     Object zone = property(expression, "timeZoneId");
     Object isLossy = context == null ? null : property(context, "allowDecimalPrecisionLoss");
     // Operators of bits never overflow, and have a mode all the same.
-    return expression instanceof BitwiseAnd
-        || expression instanceof BitwiseOr
-        || expression instanceof BitwiseXor
+    return BITWISE.contains(expression.getClass())
         || (mode == null || mode.equals(evalMode)
             || (expression instanceof Cast && mode.equals(EvalMode$.MODULE$.TRY())))
-        && (fails == null || fails.equals(isAnsi))
+        // Before 4.3, floor and ceil of a DOUBLE beyond BIGINT are its end in every session.
+        && (fails != null ? fails.equals(isAnsi) : !isAnsi || !WHOLE.contains(expression.getClass()))
         && (ansi == null || ansi.equals(isAnsi))
         && (isLossy == null || isLossy.equals(true))
         && !(hasOldFormats && expression instanceof TimestampFormatterHelper)

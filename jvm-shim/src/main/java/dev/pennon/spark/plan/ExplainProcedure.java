@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.SupportsSubquery;
 import org.apache.spark.sql.catalyst.plans.logical.V2CreateTableAsSelectPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.types.DataTypes;
@@ -23,7 +24,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /** A procedure that plans a query, does not run it, and describes what it saw in rows of text. */
 public final class ExplainProcedure extends RowsProcedure {
-  public static final List<ExplainProcedure> ALL =
+  public static final List<UnboundProcedure> ALL =
       List.of(
           new ExplainProcedure("explain_join", ExplainJoin::explain, ExplainJoin.COLUMNS),
           new ExplainProcedure("explain_scan", ExplainScan::explain, ExplainScan.COLUMNS));

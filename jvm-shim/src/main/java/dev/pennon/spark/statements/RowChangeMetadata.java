@@ -13,6 +13,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -53,7 +54,9 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
           : shown;
     }
     boolean sets = plan instanceof UpdateTable || plan instanceof MergeIntoTable;
-    if (sets && !plan.children().head().resolved()) {
+    if (sets
+        && EliminateSubqueryAliases.apply(plan.children().head()) instanceof UnresolvedRelation named
+        && PennonParser.fullName(SparkSession.active(), named.name()).isPresent()) {
       // Among the first rules: what is set and is no column of the table, Spark's drop in silence.
       Analyzer analyzer = SparkSession.active().sessionState().analyzer();
       LogicalPlan target = analyzer.execute(plan.children().head());
