@@ -360,3 +360,22 @@ def test_a_constant_that_an_outer_join_fills_with_nulls_is_none(
     with conf(spark, {"spark.sql.catalog.lance.execution.oneTaskBytes": "16m"}):
         rows = [row.k for row in spark.sql(query).collect()]
     assert sorted(rows, key=str) == [3, None]
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil"])
+def test_whole_numbers_beyond_bigint_are_what_this_spark_makes_of_them(
+    spark: SparkSession, namespace: str, name: str
+) -> None:
+    """From 4.3 on an error, and before it the end of BIGINT."""
+    spark.sql(f"CREATE TABLE {namespace}.t PARTITIONED BY (k) AS SELECT 7 AS k, 1E300D AS x")
+
+    def outcome(execution: str) -> object:
+        with conf(spark, {EXECUTION: execution}):
+            try:
+                return spark.sql(
+                    f"SELECT {name}(x) AS w, count(*) FROM {namespace}.t GROUP BY 1"
+                ).collect()
+            except PySparkException as error:
+                return error.getCondition()
+
+    assert outcome("worker") == outcome("spark")
