@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pennon import settings
 from pennon.arguments import checked
-from pennon.catalog.configured_catalog import check_options
+from pennon.catalog.configured_catalog import check_catalog_options
 from pennon.errors import (
     JarNotFound,
     JvmWithoutPennon,
@@ -127,7 +127,7 @@ def spark_conf(
     """
     present = present or {}
     _check_spark()
-    check_options(options)
+    check_catalog_options(options)
     catalog = f"spark.sql.catalog.{name}"
     conf = {
         "spark.jars": _continued(present.get("spark.jars"), str(find_jar())),

@@ -56,7 +56,7 @@ class Catalog:
         return f"{plain_path(self.root).rstrip('/')}/{location}"
 
 
-def check_options(options: Iterable[str], catalog: str | None = None) -> None:
+def check_catalog_options(options: Iterable[str], catalog: str | None = None) -> None:
     """Refuse an option of a catalog that would be kept and do nothing.
 
     Args:
@@ -67,8 +67,8 @@ def check_options(options: Iterable[str], catalog: str | None = None) -> None:
         UnknownSetting: It says which names are near.
 
     Example:
-        >>> check_options(["root", "execution", "storage.aws_region"], "lance")
-        >>> check_options(["exection"], "lance")
+        >>> check_catalog_options(["root", "execution", "storage.aws_region"], "lance")
+        >>> check_catalog_options(["exection"], "lance")
         Traceback (most recent call last):
             ...
         pennon.errors.processes.installation.UnknownSetting: [UNKNOWN_SETTING] Cannot set \

@@ -12,6 +12,7 @@ from pennon.catalog.configured_catalog import Catalog, is_local
 from pennon.catalog.directory import Directory
 from pennon.cli.commands.repair_commands import add_repair_commands
 from pennon.cli.commands.table_argument import (
+    Commands,
     add_root,
     add_storage,
     lake_of,
@@ -26,7 +27,6 @@ from pennon.manifest.dataset.storage import storage_failure
 from pennon.namespace.opening import absolute
 
 _HIGHEST_PORT = 65_535
-_Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
     return command_line
 
 
-def _add_sql(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_sql(commands: Commands[argparse.ArgumentParser]) -> None:
     sql = commands.add_parser("sql", help="a prompt for Spark SQL, or run statements")
     add_root(sql, ".")
     sql.add_argument("--name", default="lance", help="name of the catalog (default: lance)")
@@ -97,7 +97,7 @@ def _add_sql(commands: _Commands[argparse.ArgumentParser]) -> None:
     sql.set_defaults(run=_sql)
 
 
-def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
     serve = commands.add_parser("serve", help="start a server of Spark with the catalog")
     serve.add_argument("server", choices=("thrift", "connect"))
     add_root(serve, ".")
@@ -109,7 +109,7 @@ def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
     serve.set_defaults(run=_serve)
 
 
-def _add_conf_command(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_conf_command(commands: Commands[argparse.ArgumentParser]) -> None:
     conf = commands.add_parser(
         "conf", help="print Spark's settings for spark-submit --properties-file; the jar among them"
     )

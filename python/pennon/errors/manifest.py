@@ -132,16 +132,6 @@ class SnapshotNotFound(PennonError):
     )
     sql_state = "42704"
 
-    def of(self, table: str) -> SnapshotNotFound:
-        """Say the same of a table by the name that its user knows.
-
-        Example:
-            >>> missing = {"asked": "at version 9", "existing": "its versions are 1 to 3"}
-            >>> str(SnapshotNotFound(location="/lake/1f$t", **missing).of("lance.shop.t"))[:44]
-            '[SNAPSHOT_NOT_FOUND] Cannot open lance.shop.'
-        """
-        return SnapshotNotFound(**{**self.parameters, "location": table})
-
 
 class NamespaceExists(PennonError):
     """A namespace is to be created where there is one."""

@@ -23,7 +23,6 @@ from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceHasNoManifest,
     PathNotTable,
-    SnapshotNotFound,
     TableMadeAnew,
     TableNotFound,
     TableVersionNotFound,
@@ -161,10 +160,8 @@ def load(
     number = _number(name, registration.location, version, catalog.storage)
     opened: Snapshot | None
     if registration.is_partitioned:
-        try:
+        with by_name(name):
             opened = open_snapshot(registration.location, number, timestamp, catalog.storage)
-        except SnapshotNotFound as error:
-            raise error.of(name) from error
     else:
         opened = open_plain(registration.location, number, timestamp, catalog.storage)
     if opened is None:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import Final
 
 import pennon
 from pennon.cli.commands.table_argument import (
+    Commands,
     add_root,
     add_storage,
-    add_table,
     lake_of,
     location_of,
     pair,
     pairs,
+    table_command,
 )
 from pennon.cli.output.progress_line import progress_line
+from pennon.cli.output.row_format import print_line
 from pennon.draft import open_snapshot
 from pennon.errors import NamespaceHasNoManifest, NotPartitionedNamespace, PennonError
 from pennon.maintenance.adoption.split import adopt_or_split
@@ -32,12 +33,10 @@ __all__ = ["add_repair_commands"]
 
 _MOST_FINDINGS: Final = 200
 
-_Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 
-
-def add_repair_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
+def add_repair_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the commands to the parser of ``pennon``."""
-    checked = _command(
+    checked = table_command(
         commands,
         "check",
         "check every rule of the format against the files; without a table, all of the root",
@@ -46,7 +45,7 @@ def add_repair_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     checked.add_argument("--version", dest="at", type=int, help="a version of its __manifest")
     checked.add_argument("--json", action="store_true", help="print JSON")
     checked.set_defaults(run=_check)
-    repaired = _command(commands, "repair", "restore manifest columns that a writer dropped")
+    repaired = table_command(commands, "repair", "restore manifest columns that a writer dropped")
     repaired.set_defaults(run=_repair)
     adopted = commands.add_parser("adopt", help="make existing Lance datasets partitions in place")
     adopted.add_argument("dataset", help="folder or URL of a Lance dataset, or of several")
@@ -69,26 +68,12 @@ def add_repair_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--split", action="store_true", help="copy the rows into the partitions they belong to"
     )
     adopted.set_defaults(run=_adopt)
-    migrated = _command(commands, "migrate", "bring a namespace of the older draft to this format")
+    migrated = table_command(
+        commands, "migrate", "bring a namespace of the older draft to this format"
+    )
     migrated.add_argument("--weak", action="store_true", help="leaves are read at their newest")
     migrated.add_argument("--remove-old", action="store_true", help="remove the draft's rows")
     migrated.set_defaults(run=_migrate)
-
-
-def _command(
-    commands: _Commands[argparse.ArgumentParser],
-    name: str,
-    purpose: str,
-    *,
-    is_optional: bool = False,
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=purpose)
-    add_table(parser, is_optional=is_optional)
-    return parser
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -101,7 +86,7 @@ def _check(options: argparse.Namespace) -> int:
     if options.json:
         shown = [report.to_object() for report in reports]
         one = options.table is not None and len(shown) == 1
-        _say(json.dumps(shown[0] if one else shown, indent=2, ensure_ascii=False))
+        print_line(json.dumps(shown[0] if one else shown, indent=2, ensure_ascii=False))
         return 0 if are_valid else 1
     for report in reports:
         _show(report)
@@ -139,10 +124,10 @@ def _show(report: CheckReport) -> None:
     order = {severity: at for at, severity in enumerate(Severity)}
     findings = sorted(report.findings, key=lambda finding: order[finding.severity])
     for finding in findings[:_MOST_FINDINGS]:
-        _say(str(finding))
+        print_line(str(finding))
     if len(findings) > _MOST_FINDINGS:
-        _say(f"… and {len(findings) - _MOST_FINDINGS} more; --json prints all")
-    _say(
+        print_line(f"… and {len(findings) - _MOST_FINDINGS} more; --json prints all")
+    print_line(
         f"{report.location} at version {report.version}: {report.leaves} leaves,"
         f" {report.rows} rows checked, {len(report.violations)} violations"
     )
@@ -152,19 +137,21 @@ def _repair(options: argparse.Namespace) -> int:
     with progress_line() as progress:
         done = repair(location_of(options), pairs(options.storage), progress=progress)
     for note in done.notes:
-        _say(note)
+        print_line(note)
     if done.keys:
-        _say(f"{done.location}: restored metadata {', '.join(done.keys)} from earlier versions")
+        print_line(
+            f"{done.location}: restored metadata {', '.join(done.keys)} from earlier versions"
+        )
     if done.columns:
         source = "the leaves"
         if done.from_version is not None:
             source = f"version {done.from_version} of __manifest"
             if done.leaves_read:
                 source += f" and {done.leaves_read} leaves"
-        _say(f"{done.location}: restored {', '.join(done.columns)} from {source}")
+        print_line(f"{done.location}: restored {', '.join(done.columns)} from {source}")
     for name in done.lacking:
-        _say(name)
-    _say(f"{done.location} is at version {done.version}")
+        print_line(name)
+    print_line(f"{done.location} is at version {done.version}")
     return 1 if done.lacking else 0
 
 
@@ -181,10 +168,10 @@ def _adopt(options: argparse.Namespace) -> int:
             progress=progress,
         )
     for leaf in done:
-        _say(f"{leaf.dataset}: {leaf.values}, {leaf.num_rows} rows, leaf {leaf.object_id}")
+        print_line(f"{leaf.dataset}: {leaf.values}, {leaf.num_rows} rows, leaf {leaf.object_id}")
     what = "partitions written" if options.split else "adopted"
     version = done[0].version if done else snapshot.version
-    _say(f"{snapshot.location} is at version {version}, {len(done)} {what}")
+    print_line(f"{snapshot.location} is at version {version}, {len(done)} {what}")
     return 0
 
 
@@ -198,6 +185,8 @@ def _migrate(options: argparse.Namespace) -> int:
             progress=progress,
         )
     for note in done.notes:
-        _say(note)
-    _say(f"{done.location} is at version {done.version}: {done.leaves} leaves, {done.rows} rows")
+        print_line(note)
+    print_line(
+        f"{done.location} is at version {done.version}: {done.leaves} leaves, {done.rows} rows"
+    )
     return 0

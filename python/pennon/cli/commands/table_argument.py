@@ -16,7 +16,10 @@ from pennon.namespace.opening import absolute
 if TYPE_CHECKING:
     from pennon.namespace import Lake, PartitionedNamespace
 
+Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
+
 __all__ = [
+    "Commands",
     "add_root",
     "add_storage",
     "add_table",
@@ -27,7 +30,21 @@ __all__ = [
     "pair",
     "pairs",
     "positive",
+    "table_command",
 ]
+
+
+def table_command(
+    commands: Commands[argparse.ArgumentParser],
+    name: str,
+    purpose: str,
+    *,
+    is_optional: bool = False,
+) -> argparse.ArgumentParser:
+    """Add a command on one table; without it, where it is optional, on all of a root."""
+    parser = commands.add_parser(name, help=purpose)
+    add_table(parser, is_optional=is_optional)
+    return parser
 
 
 def add_table(parser: argparse.ArgumentParser, *, is_optional: bool = False) -> None:

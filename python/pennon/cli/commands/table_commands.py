@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pennon.cli.commands.table_argument import (
+    Commands,
     add_root,
     add_storage,
     add_table,
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["add_table_commands"]
 
 _MOST_PARTITIONS = 100
-_Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 
 
-def add_table_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
+def add_table_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the commands to the parser of ``pennon``."""
     _add_tables(commands)
     _add_describe(commands)
@@ -42,7 +42,7 @@ def add_table_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_register(commands)
 
 
-def _add_tables(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_tables(commands: Commands[argparse.ArgumentParser]) -> None:
     tables = commands.add_parser("tables", help="list the tables of a lake")
     add_root(tables, ".")
     tables.add_argument("namespace", nargs="?", help="only those of this namespace")
@@ -51,7 +51,7 @@ def _add_tables(commands: _Commands[argparse.ArgumentParser]) -> None:
     tables.set_defaults(run=_tables)
 
 
-def _add_describe(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_describe(commands: Commands[argparse.ArgumentParser]) -> None:
     describe = commands.add_parser("describe", help="show columns, partition specs and size")
     add_table(describe)
     describe.add_argument("--version", dest="at", help="a version of it, or a tag")
@@ -59,7 +59,7 @@ def _add_describe(commands: _Commands[argparse.ArgumentParser]) -> None:
     describe.set_defaults(run=_describe)
 
 
-def _add_plan(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_plan(commands: Commands[argparse.ArgumentParser]) -> None:
     plan = commands.add_parser("plan", help="show which partitions a predicate needs")
     add_table(plan)
     plan.add_argument("predicate", help="a condition in Spark SQL")
@@ -68,7 +68,7 @@ def _add_plan(commands: _Commands[argparse.ArgumentParser]) -> None:
     plan.set_defaults(run=_plan)
 
 
-def _add_history(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_history(commands: Commands[argparse.ArgumentParser]) -> None:
     history = commands.add_parser("history", help="show what made the versions of a table")
     add_table(history)
     history.add_argument("--limit", type=positive, metavar="N", help="only the newest ones")
@@ -76,7 +76,7 @@ def _add_history(commands: _Commands[argparse.ArgumentParser]) -> None:
     history.set_defaults(run=_history)
 
 
-def _add_tag(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_tag(commands: Commands[argparse.ArgumentParser]) -> None:
     tag = commands.add_parser("tag", help="name a version of a table; without a name, list tags")
     add_table(tag)
     tag.add_argument("name", nargs="?", help="the tag")
@@ -88,7 +88,7 @@ def _add_tag(commands: _Commands[argparse.ArgumentParser]) -> None:
     tag.set_defaults(run=_tag, usage=tag.error)
 
 
-def _add_register(commands: _Commands[argparse.ArgumentParser]) -> None:
+def _add_register(commands: Commands[argparse.ArgumentParser]) -> None:
     register = commands.add_parser("register", help="give a name to a table that is there")
     register.add_argument("table", help="the name, in a namespace that is there: shop.orders")
     register.add_argument("path", help="path or URL of the table, or its place below the root")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from datetime import UTC, datetime
 
 from pennon.cli.commands.table_argument import (
-    add_table,
+    Commands,
     location_of,
     moment,
     pairs,
     positive,
+    table_command,
 )
 from pennon.cli.output.progress_line import progress_line
+from pennon.cli.output.row_format import print_line
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
@@ -24,12 +25,10 @@ from pennon.transaction.mode_change import MODES, set_transaction_mode
 
 __all__ = ["add_upkeep_commands"]
 
-_Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 
-
-def add_upkeep_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
+def add_upkeep_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the commands to the parser of ``pennon``."""
-    expired = _command(commands, "expire", "remove old versions and what only they read")
+    expired = table_command(commands, "expire", "remove old versions and what only they read")
     expired.add_argument(
         "--older-than",
         type=moment,
@@ -42,7 +41,7 @@ def add_upkeep_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     expired.add_argument("--dry-run", action="store_true", help="list versions and files only")
     expired.set_defaults(run=_expire)
-    vacuumed = _command(commands, "vacuum", "remove files that no version needs")
+    vacuumed = table_command(commands, "vacuum", "remove files that no version needs")
     vacuumed.add_argument(
         "--older-than",
         type=moment,
@@ -51,7 +50,7 @@ def add_upkeep_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     vacuumed.add_argument("--dry-run", action="store_true", help="list the files, remove none")
     vacuumed.set_defaults(run=_vacuum)
-    compacted = _command(commands, "compact", "put the rows of small files into large ones")
+    compacted = table_command(commands, "compact", "put the rows of small files into large ones")
     compacted.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
     compacted.add_argument(
         "--target-bytes", type=positive, default=DEFAULT_TARGET_BYTES, metavar="N", help="of a file"
@@ -61,17 +60,19 @@ def add_upkeep_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     compacted.add_argument("--dry-run", action="store_true", help="list the partitions only")
     compacted.set_defaults(run=_compact)
-    analyzed = _command(commands, "analyze", "count the statistics of columns that are missing")
+    analyzed = table_command(
+        commands, "analyze", "count the statistics of columns that are missing"
+    )
     analyzed.add_argument("--columns", nargs="+", default=[], metavar="NAME", help="of columns")
     analyzed.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
     analyzed.set_defaults(run=_analyze)
-    rewritten = _command(
+    rewritten = table_command(
         commands, "rewrite-partitions", "put the rows of older partition specs into the present one"
     )
     rewritten.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
     rewritten.add_argument("--dry-run", action="store_true", help="list the partitions only")
     rewritten.set_defaults(run=_rewrite_partitions)
-    rolled = _command(commands, "rollback", "make an older version the newest one again")
+    rolled = table_command(commands, "rollback", "make an older version the newest one again")
     target = rolled.add_mutually_exclusive_group(required=True)
     target.add_argument("--version", dest="at", type=int, help="the version")
     target.add_argument(
@@ -81,7 +82,7 @@ def add_upkeep_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         help="what was there at 2026-11-21T10:00 (UTC)",
     )
     rolled.set_defaults(run=_rollback)
-    turned = _command(commands, "set-transaction-mode", "make transactions strong or weak")
+    turned = table_command(commands, "set-transaction-mode", "make transactions strong or weak")
     turned.add_argument("mode", choices=MODES)
     turned.set_defaults(run=_set_transaction_mode)
 
@@ -91,22 +92,6 @@ def _at_least_one(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("the newest version always stays: at least 1")
     return number
-
-
-def _command(
-    commands: _Commands[argparse.ArgumentParser],
-    name: str,
-    purpose: str,
-    *,
-    is_optional: bool = False,
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=purpose)
-    add_table(parser, is_optional=is_optional)
-    return parser
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
 
 
 def _expire(options: argparse.Namespace) -> int:
@@ -123,12 +108,12 @@ def _expire(options: argparse.Namespace) -> int:
     if options.dry_run:
         expired, deleted = "to expire", "to delete"
         for version in done.versions:
-            _say(f"version {version}")
+            print_line(f"version {version}")
         for file in done.files:
-            _say(file)
+            print_line(file)
     for note in done.notes:
-        _say(note)
-    _say(
+        print_line(note)
+    print_line(
         f"{location_of(options)}: {len(done.versions)} versions {expired},"
         f" {done.leaf_versions} versions of leaves {deleted},"
         f" {done.num_files} files with {done.num_bytes} bytes"
@@ -150,9 +135,9 @@ def _vacuum(options: argparse.Namespace) -> int:
             progress=progress,
         )
     for file in [*(done.files if options.dry_run else ()), *done.notes]:
-        _say(file)
+        print_line(file)
     what = "to remove" if options.dry_run else "removed"
-    _say(
+    print_line(
         f"{location_of(options)}: {len(done.files)} files with {done.num_bytes} bytes {what},"
         f" {len(done.leaves)} leaves that no version knows among them"
     )
@@ -171,11 +156,11 @@ def _compact(options: argparse.Namespace) -> int:
             progress=progress,
         )
     for partition in [*(done.partitions if options.dry_run else ()), *done.notes]:
-        _say(partition)
+        print_line(partition)
     what, became = "compacted", f"{done.files_before} files became {done.files_after}"
     if options.dry_run:
         what, became = "to compact", f"{done.files_before} files"
-    _say(
+    print_line(
         f"{location_of(options)} is at version {done.version}: {done.leaves} leaves with"
         f" {done.num_rows} rows {what}, {became}"
     )
@@ -192,8 +177,8 @@ def _analyze(options: argparse.Namespace) -> int:
             progress=progress,
         )
     for note in done.notes:
-        _say(note)
-    _say(
+        print_line(note)
+    print_line(
         f"{location_of(options)} is at version {done.version}:"
         f" {len(done.partitions)} partitions with {done.num_rows} rows analyzed"
     )
@@ -204,7 +189,7 @@ def _rollback(options: argparse.Namespace) -> int:
     moment = _moment(options.timestamp)
     version = rollback(location_of(options), options.at, pairs(options.storage), timestamp=moment)
     source = f"version {options.at}" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S %Z}"
-    _say(f"{location_of(options)} is at version {version}, with the rows of {source}")
+    print_line(f"{location_of(options)} is at version {version}, with the rows of {source}")
     return 0
 
 
@@ -215,8 +200,8 @@ def _set_transaction_mode(options: argparse.Namespace) -> int:
             location, options.mode, pairs(options.storage), progress=progress
         )
     for note in done.notes:
-        _say(note)
-    _say(f"{location} is at version {done.version}, with {done.mode} transactions")
+        print_line(note)
+    print_line(f"{location} is at version {done.version}, with {done.mode} transactions")
     return 0
 
 
@@ -230,9 +215,9 @@ def _rewrite_partitions(options: argparse.Namespace) -> int:
             progress=progress,
         )
     for partition in [*(done.partitions if options.dry_run else ()), *done.notes]:
-        _say(partition)
+        print_line(partition)
     what = "to rewrite" if options.dry_run else "rewritten"
-    _say(
+    print_line(
         f"{location_of(options)} is at version {done.version}: {len(done.partitions)} partitions"
         f" with {done.num_rows} rows {what} into spec {done.spec_version}"
     )

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import csv
 import itertools
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Final
 
-__all__ = ["display_width", "print_table", "write_csv"]
+__all__ = ["display_width", "print_line", "print_table", "write_csv"]
 
 # The widths of columns are those of the first rows; a wider cell behind them is not cut.
 _ROWS_MEASURED: Final = 10_000
 _NULL: Final = "NULL"
 
 Cells = Sequence[str | None]
+
+
+def print_line(text: str) -> None:
+    """Print a line of a command's answer."""
+    sys.stdout.write(text + "\n")
 
 
 def print_table(

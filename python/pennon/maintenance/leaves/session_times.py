@@ -76,9 +76,9 @@ def in_session_zone(
     read = condition.copy()
     for comparison in list(read.find_all(*_COMPARISONS)):
         is_zoned = _is_zoned(comparison, schema)
+        if is_zoned is None:
+            continue
         for time in [part for part in comparison.iter_expressions() if _stated(part)]:
-            if is_zoned is None:
-                continue
             if zone is None:
                 raise PredicateNotEvaluable(
                     predicate=condition.sql(dialect=DataFusion),

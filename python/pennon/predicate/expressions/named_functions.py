@@ -244,9 +244,9 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
             case "unscaledvalue":
                 return unscaled(read(argument))
             case "timestamp_seconds":
-                return time_spans.moment_of("SECOND", read(argument))
+                return time_spans.moment_of(read(argument), time_spans.SECOND)
             case "timestamp_micros":
-                return time_spans.moment_of("MICROSECOND", read(argument))
+                return time_spans.moment_of(read(argument), 1)
             case "secondwithfraction":
                 return time_spans.seconds_with_fraction(read(argument), semantics)
     if isinstance(node, exp.Anonymous):

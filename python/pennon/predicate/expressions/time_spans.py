@@ -28,15 +28,13 @@ if TYPE_CHECKING:
     from pennon.predicate.semantics import Semantics
 
 _LONG: Final = pa.int64()
-_SECOND: Final = 1_000_000
+SECOND: Final = 1_000_000
 _MICROS: Final[Mapping[str, int]] = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1000,
-    "SECOND": _SECOND,
-    "MINUTE": 60 * _SECOND,
-    "HOUR": 3600 * _SECOND,
-    "DAY": 86_400 * _SECOND,
-    "WEEK": 7 * 86_400 * _SECOND,
+    "SECOND": SECOND,
+    "MINUTE": 60 * SECOND,
+    "HOUR": 3600 * SECOND,
+    "DAY": 86_400 * SECOND,
+    "WEEK": 7 * 86_400 * SECOND,
 }
 
 
@@ -47,7 +45,7 @@ def units_between(unit: str, start: Typed, end: Typed, semantics: Semantics) -> 
         Declined: No timestamps, a zone that is not UTC, or a unit without a fixed length.
     """
     width = _MICROS.get(unit)
-    if width is None or width < _SECOND or {start.type, end.type} - {NTZ, ZONED}:
+    if width is None or {start.type, end.type} - {NTZ, ZONED}:
         raise Declined(why=f"timestampdiff of {unit}")
     units = integer(width, _LONG)
     whole: list[exp.Expr] = []
@@ -61,8 +59,12 @@ def units_between(unit: str, start: Typed, end: Typed, semantics: Semantics) -> 
     left = binary(exp.Mod, left.copy(), units.copy())
     zero, one = integer(0, _LONG), integer(1, _LONG)
     # What is left points the other way where whole units were counted too many.
-    is_less = _both(binary(exp.GT, count, zero), binary(exp.LT, left, zero.copy()))
-    is_more = _both(binary(exp.LT, count.copy(), zero.copy()), binary(exp.GT, left.copy(), zero))
+    is_less = binary(exp.And, binary(exp.GT, count, zero), binary(exp.LT, left, zero.copy()))
+    is_more = binary(
+        exp.And,
+        binary(exp.LT, count.copy(), zero.copy()),
+        binary(exp.GT, left.copy(), zero.copy()),
+    )
     counted = choice(
         (is_less, binary(exp.Sub, count.copy(), one)),
         (is_more, binary(exp.Add, count.copy(), one.copy())),
@@ -71,15 +73,18 @@ def units_between(unit: str, start: Typed, end: Typed, semantics: Semantics) -> 
     return Typed(cast(counted, _LONG), _LONG)
 
 
-def moment_of(unit: str, value: Typed) -> Typed:
+def moment_of(value: Typed, width: int) -> Typed:
     """Give the timestamp so many units after 1970 (``timestamp_seconds``).
+
+    Args:
+        value: How many.
+        width: Microseconds of a unit.
 
     Raises:
         Declined: No integer.
     """
     if not value.is_integer:
         raise Declined(why=f"a timestamp of {value.type}")
-    width = _MICROS[unit]
     exact = pa.decimal128(19, 0)
     factor = cast(exp.Literal.string(str(width)), pa.decimal128(7, 0))
     micros = binary(exp.Mul, cast(value.tree, exact), factor)
@@ -101,7 +106,3 @@ def seconds_with_fraction(value: Typed, semantics: Semantics) -> Typed:
     least = cast(exp.Literal.string("0.000001"), pa.decimal128(6, 6))
     kept = pa.decimal128(8, 6)
     return Typed(cast(binary(exp.Mul, cast(micros, pa.decimal128(8, 0)), least), kept), kept)
-
-
-def _both(one: exp.Expr, other: exp.Expr) -> exp.Expr:
-    return exp.And(this=one, expression=other)

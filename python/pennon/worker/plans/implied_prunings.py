@@ -47,12 +47,11 @@ def _implying_join(plan: Plan, position: int, pruning: PruningMessage) -> int | 
     """Find the next join above whose other side has the pruning's values."""
     below = position
     while (above := plan.parents.get(below)) is not None:
-        match plan[above]:
-            case Join(join_type=kind, left=left, right=right) if kind is not JoinType.SCALAR:
-                if not _scanned(plan, right if below == left else left).isdisjoint(pruning.columns):
-                    return above
-            case _:
-                pass
+        join = plan[above]
+        if isinstance(join, Join) and join.join_type is not JoinType.SCALAR:
+            partner = join.right if below == join.left else join.left
+            if not _scanned(plan, partner).isdisjoint(pruning.columns):
+                return above
         below = above
     return None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pennon.catalog.configured_catalog import check_options
+from pennon.catalog.configured_catalog import check_catalog_options
 from pennon.execution import BatchStream
 from pennon.worker.messages import messages as m
 from pennon.worker.messages import write_messages as w
@@ -107,7 +107,7 @@ def _answer(
 ) -> None:
     decoded = decode(message, request)
     STORAGE_OPTION_VALUES.remember(decoded.catalog.storage)
-    check_options(decoded.catalog.options, decoded.catalog.name)
+    check_catalog_options(decoded.catalog.options, decoded.catalog.name)
     reply = answer(decoded)
     if not isinstance(reply, tuple):
         frames.send_json(encode(reply))

@@ -69,8 +69,7 @@ def rounded_double(value: Typed, digits: int) -> Typed:
     rounded = choice((is_short, binary(exp.Div, whole, _double(units))), default=long)
     is_negative = binary(exp.LT, value.tree.copy(), _double(0))
     signed = choice((is_negative, binary(exp.Sub, _double(0), rounded)), default=rounded.copy())
-    is_rounded = binary(exp.LTE, scaled.copy(), _double(_WHOLE_DOUBLES))
-    return Typed(choice((is_rounded, signed), default=value.tree.copy()), _DOUBLE)
+    return Typed(choice((has_fraction.copy(), signed), default=value.tree.copy()), _DOUBLE)
 
 
 def double_of_decimal(value: Typed) -> Typed:

@@ -64,7 +64,7 @@ final class CatalogConnection {
     catalog.put(ROOT, options.get(ROOT));
     catalog.put(IMPLEMENTATION, options.getOrDefault(IMPLEMENTATION, "dir"));
     catalog.set("storage", storage);
-    // Of requests about what is loaded: whose names are asked for states them.
+    // None in requests about what is loaded already; those that name something fill them in.
     catalog.set("options", Messages.array());
     return catalog;
   }

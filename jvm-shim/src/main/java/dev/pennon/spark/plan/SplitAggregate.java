@@ -175,7 +175,7 @@ final class SplitAggregate {
     Map<Expression, AttributeReference> columnsOf = new HashMap<>();
     Map<ExprId, Expression> byColumn = new HashMap<>();
     for (AggregatePart part : parts.values()) {
-      // Spark plans an aggregate over the different values of one column, by now, and no more.
+      // Spark aggregates the different values of one column; of several it repeats the rows before.
       Expression key = part.isDistinct() ? part.argument().canonicalized() : part.column();
       AttributeReference column = columnsOf.computeIfAbsent(key, missing -> part.merged());
       byColumn.put(part.column().exprId(), part.merging(column));
