@@ -13,7 +13,8 @@ import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.tables.change_range import ChangeBounds, find_changes
 from pennon.catalog.tables.loaded_table import load
-from pennon.errors import SnapshotNotFound, TableVersionNotFound
+from pennon.errors import ChangeRangeReversed, SnapshotNotFound, TableVersionNotFound
+from pennon.maintenance.calls.procedures import call
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,3 +74,38 @@ def test_a_plain_dataset_is_read_as_of_a_time(tmp_path: Path) -> None:
     assert (as_of(times[2]), as_of(times[5])) == (2, 5)
     with pytest.raises(TableVersionNotFound, match="have expired"):
         as_of(times[3])
+
+
+def test_a_version_and_a_time_that_comes_before_it_are_no_range(tmp_path: Path) -> None:
+    """Such a range was an empty feed, where one of two versions or two times was refused."""
+    table = pennon.create(str(tmp_path / "t"), pa.schema([("id", pa.int64())]))
+    for number in range(3):
+        table.append([{"id": number}])
+    times = _times(lance.dataset(f"{table.location}/__manifest"))
+    catalog, name = Catalog("lance", str(tmp_path)), (table.location,)
+    first, last = table.version - 1, table.version
+
+    def versions(**bounds: Any) -> tuple[int, int]:
+        changes = find_changes(catalog, name, ChangeBounds(**bounds))[1]
+        return changes.base, changes.last
+
+    assert versions(start=str(last), end_micros=times[last]) == (first, last)
+    assert versions(start_micros=times[first] + 1, end=str(last)) == (first, last)
+    assert versions(start="0", end_micros=times[last])[1] == last
+    with pytest.raises(ChangeRangeReversed, match=rf"from version {last} to \d{{4}}-"):
+        versions(start=str(last), end_micros=times[first])
+    with pytest.raises(ChangeRangeReversed, match=rf"from \d{{4}}-.* to version {first}"):
+        versions(start_micros=times[last], end=str(first))
+
+
+def test_a_version_that_a_plain_dataset_lacks_is_refused_by_the_name_of_the_table(
+    tmp_path: Path,
+) -> None:
+    lance.write_dataset(pa.table({"id": [1]}), str(tmp_path / "plain.lance"))
+    catalog = Catalog("lance", str(tmp_path))
+    with pytest.raises(TableVersionNotFound, match=r"Cannot read lance\.plain at version 99"):
+        load(catalog, ("plain",), "99")
+    with pytest.raises(TableVersionNotFound, match=r"Cannot read lance\.plain as of 1970"):
+        load(catalog, ("plain",), timestamp_micros=0)
+    with pytest.raises(TableVersionNotFound, match=r"Cannot read lance\.plain at version 99"):
+        call(catalog, "rollback", {"table": "plain", "version": 99})

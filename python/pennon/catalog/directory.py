@@ -325,7 +325,7 @@ class Directory:
 
     def _near_tables(self, identifier: Name) -> str:
         parent = identifier[:-1]
-        if parent and self._describe(parent) is None:
+        if parent and (self.find(parent) or self._describe(parent) is None):
             near = self._near_namespaces(parent)
             return f"there is no namespace {self.catalog.full_name(parent)}, {near}"
         return near_names(identifier[-1], self.tables(parent), "tables")

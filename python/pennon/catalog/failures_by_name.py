@@ -17,6 +17,7 @@ from pennon.errors import (
     StreamSourceChanged,
     StreamSourceRefused,
     TableMadeAnew,
+    TableVersionNotFound,
     TransactionModeChanged,
 )
 
@@ -37,6 +38,7 @@ _KNOW_THE_FOLDER: Final[Mapping[type[PennonError], str]] = {
     StreamSourceChanged: "table",
     StreamSourceRefused: "table",
     TableMadeAnew: "table",
+    TableVersionNotFound: "table",
     TransactionModeChanged: "table",
 }
 
@@ -59,6 +61,7 @@ def by_name(table: str) -> Iterator[None]:
         StreamSourceChanged: A stream does not read on over changed rows.
         StreamSourceRefused: A stream cannot read such a table.
         TableMadeAnew: Another table stands where the statement began with its own.
+        TableVersionNotFound: A plain dataset has no such version.
         TransactionModeChanged: The table's transactions become, or became, others.
 
     Example:

@@ -79,6 +79,7 @@ def test_a_table_that_is_there_is_given_a_name(
         ("system.check()", r"REQUIRED_PARAMETER_NOT_FOUND|PROCEDURE_ARGUMENT"),
         ("system.check(tabel => 't')", r"UNRECOGNIZED_PARAMETER_NAME.*tabel|PROCEDURE_ARGUMENT"),
         ("system.check('{namespace}.tt')", r"TABLE_NOT_FOUND.*did you mean t\b"),
+        ("system.compact('{namespace}.t.files')", r"TABLE_NOT_FOUND.*t\.files.*t, it is a table"),
         (
             "system.expire_snapshots(table => '{namespace}.t', snapshot_ids => array(1, 2))",
             "PROCEDURE_ARGUMENT.*snapshot_ids.*older_than or retain_last",

@@ -15,7 +15,7 @@ from pennon.manifest.versions.manifest_history import versions_until
 from pennon.metadata_tables.change_feed import ChangeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pennon.catalog.configured_catalog import Catalog
     from pennon.catalog.directory import Name
@@ -107,11 +107,9 @@ def find_changes(
         )
         if last + 1 not in (*numbers, numbers[-1] + 1):
             load(catalog, identifier, timestamp_micros=most)  # says where this version has expired
-    if bounds.start is not None and bounds.end is not None and start > end_version:
-        raise ChangeRangeReversed(
-            table=newest.name, start=f"version {bounds.start}", end=f"version {bounds.end}"
-        )
-    _check_times(newest.name, bounds)
+    _check_order(
+        newest.name, bounds, (start, end_version), dict(zip(numbers, moments, strict=True))
+    )
     covered = [number for number in numbers if number <= last]
     if not covered or first > covered[-1]:
         return newest, ChangeRange(base=last, last=last)
@@ -120,11 +118,27 @@ def find_changes(
     return end, ChangeRange(_base(newest, numbers, first), covered[-1], names, is_net)
 
 
-def _check_times(table: str, bounds: ChangeBounds) -> None:
+def _check_order(
+    table: str, bounds: ChangeBounds, ends: tuple[int, int], moments: Mapping[int, int]
+) -> None:
+    """Refuse a range whose start is behind its end; one of each kind compare by their times."""
     first, last = bounds.start_micros, bounds.end_micros
-    if first is not None and last is not None and first > last:
-        start, end = (str(_EPOCH + timedelta(microseconds=micros)) for micros in (first, last))
-        raise ChangeRangeReversed(table=table, start=start, end=end)
+    if bounds.start is not None and bounds.end is not None:
+        is_reversed = ends[0] > ends[1]
+    else:
+        earlier = moments.get(ends[0]) if bounds.start is not None else first
+        later = moments.get(ends[1]) if bounds.end is not None else last
+        is_reversed = earlier is not None and later is not None and earlier > later
+    if is_reversed:
+        raise ChangeRangeReversed(
+            table=table, start=_spelled(bounds.start, first), end=_spelled(bounds.end, last)
+        )
+
+
+def _spelled(version: str | None, micros: int | None) -> str:
+    if version is not None or micros is None:
+        return f"version {version}"
+    return str(_EPOCH + timedelta(microseconds=micros))
 
 
 def _base(table: Table, numbers: Sequence[int], first: int) -> int:

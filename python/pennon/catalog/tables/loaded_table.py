@@ -159,11 +159,11 @@ def load(
     name = catalog.full_name(identifier)
     number = _number(name, registration.location, version, catalog.storage)
     opened: Snapshot | None
-    if registration.is_partitioned:
-        with by_name(name):
+    with by_name(name):
+        if registration.is_partitioned:
             opened = open_snapshot(registration.location, number, timestamp, catalog.storage)
-    else:
-        opened = open_plain(registration.location, number, timestamp, catalog.storage)
+        else:
+            opened = open_plain(registration.location, number, timestamp, catalog.storage)
     if opened is None:
         why = f"the catalog names {registration.location}, and no dataset is there"
         raise TableNotFound(table=name, near=why)
@@ -190,14 +190,17 @@ def reopen(
         layout: How it was stored.
 
     Raises:
+        SnapshotNotFound: That version has expired.
         TableMadeAnew: Another table stands there by now.
         TableNotFound: Nothing is there any more.
+        TableVersionNotFound: That version of a plain dataset has been removed.
     """
     snapshot: Snapshot | None
-    if layout is TableLayout.PLAIN:
-        snapshot = open_plain(location, version, None, storage)
-    else:
-        snapshot = open_snapshot(location, version, None, storage)
+    with by_name(name):
+        if layout is TableLayout.PLAIN:
+            snapshot = open_plain(location, version, None, storage)
+        else:
+            snapshot = open_snapshot(location, version, None, storage)
     if snapshot is None:
         raise TableNotFound(table=name, near="it was dropped meanwhile")
     if _of_table(snapshot.identity) != _of_table(identity):
