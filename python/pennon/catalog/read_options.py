@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
+from pennon.catalog.near_names import misspelling_of
 from pennon.errors import ReadOptionNotSupported
 from pennon.streams.stream_options import STREAM_OPTIONS
 
@@ -58,7 +58,7 @@ def _advice(option: str) -> str | None:
     own = {name.lower(): name for name in _OWN}
     if option in own:
         return None
-    near = get_close_matches(option, [*_INSTEAD, *own], n=1, cutoff=0.8)
-    if not near:
+    meant = misspelling_of(option, [*_INSTEAD, *own])
+    if meant is None:
         return None
-    return _INSTEAD.get(near[0]) or f"Write {own[near[0]]} if that is meant"
+    return _INSTEAD.get(meant) or f"Write {own[meant]} if that is meant"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
+from pennon.catalog.near_names import misspelling_of
 from pennon.errors import WriteOptionNotSupported
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def check_options(table: str, options: Mapping[str, str]) -> None:
     for option in options:
         name = option.lower()
         family = (advice for start, advice in _FAMILIES.items() if name.startswith(start))
-        near = get_close_matches(name, _INSTEAD, n=1, cutoff=0.8)
-        advice = _INSTEAD[near[0]] if near else next(family, None)
+        meant = misspelling_of(name, _INSTEAD)
+        advice = next(family, None) if meant is None else _INSTEAD[meant]
         if advice is not None:
             raise WriteOptionNotSupported(table=table, option=option, advice=advice)

@@ -6,9 +6,9 @@ for themselves are refused, but for those that Pennon reads; all other names are
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
+from pennon.catalog.near_names import misspelling_of
 from pennon.errors import TablePropertyRefused
 from pennon.settings import COMPACTION, ROW_COMMANDS, SETTINGS, TRANSACTION, Place
 
@@ -109,7 +109,7 @@ def _is_of_a_family(name: str) -> bool:
 
 def _is_meant_as_the_mode(name: str, value: str) -> bool:
     """Whether a name is the mode's but for its spelling, as its value tells, too."""
-    is_near = bool(get_close_matches(name.lower(), [TRANSACTION.name], cutoff=0.8))
+    is_near = misspelling_of(name.lower(), [TRANSACTION.name]) is not None
     return is_near and value.lower() in ("strong", "weak")
 
 
@@ -117,5 +117,5 @@ def _advice(name: str) -> str:
     for start, advice in _INSTEAD.items():
         if name.lower().startswith(start.lower()):
             return advice
-    near = get_close_matches(name.lower(), sorted(_KNOWN), n=1, cutoff=0.8)
-    return f"Write {near[0]} if that is meant" if near else "Leave it out"
+    near = misspelling_of(name.lower(), sorted(_KNOWN))
+    return "Leave it out" if near is None else f"Write {near} if that is meant"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
+
+from pennon.catalog.near_names import near_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +51,5 @@ def instead_of(name: str, callable_names: Sequence[str]) -> str:
     """
     if name in _NOT_NEEDED:
         return f", and {_NOT_NEEDED[name]}"
-    near = (
-        [_ALSO_CALLED[name]] if name in _ALSO_CALLED else get_close_matches(name, callable_names, 1)
-    )
-    return f", did you mean {near[0]}" if near else ""
+    instead = _ALSO_CALLED.get(name) or near_name(name, callable_names)
+    return "" if instead is None else f", did you mean {instead}"
