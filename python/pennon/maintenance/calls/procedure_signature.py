@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pennon.errors import ProcedureArgument
+from pennon.maintenance.calls.procedure_call import Arguments, ProcedureCall
 
-if TYPE_CHECKING:
-    from pennon.catalog.configured_catalog import Catalog
-
-__all__ = ["TIME_ZONE", "Arguments", "Parameter", "Procedure", "Rows"]
+__all__ = ["Parameter", "Procedure", "Rows"]
 
 Rows = tuple[tuple[object, ...], ...]
-Arguments = Mapping[str, object]
-
-TIME_ZONE: Final = "time zone of the session"
-"""Beside the arguments that a call states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +60,14 @@ class Procedure:
         description: What it does, for DESCRIBE PROCEDURE.
         parameters: In the order of positional arguments.
         columns: Result columns, name → Spark's type.
-        run: Takes the catalog and the arguments by name, gives the rows.
+        run: Does it, and gives the rows.
     """
 
     name: str
     description: str
     parameters: Sequence[Parameter]
     columns: Mapping[str, str]
-    run: Callable[[Catalog, Arguments], Rows]
+    run: Callable[[ProcedureCall], Rows]
 
     @property
     def schema(self) -> dict[str, object]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pennon.catalog.configured_catalog import is_path
-from pennon.catalog.configured_catalog import plain_path as _plain
+from pennon.catalog.configured_catalog import is_path, plain_path
 from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
 from pennon.catalog.failures_by_name import by_name
@@ -14,20 +13,10 @@ from pennon.catalog.table_name import parts_of, spelled
 from pennon.errors import NamespaceHasNoManifest, PlainDatasetRefused, UnknownProcedure
 from pennon.maintenance.adoption.given_values import path_values
 from pennon.maintenance.adoption.split import adopt_or_split
-from pennon.maintenance.calls.procedure_signature import (
-    TIME_ZONE,
-    Arguments,
-    Parameter,
-    Procedure,
-    Rows,
-)
+from pennon.maintenance.calls.procedure_call import Arguments, ProcedureCall
+from pennon.maintenance.calls.procedure_signature import Parameter, Procedure, Rows
 from pennon.maintenance.calls.procedures_of_iceberg import instead_of
-from pennon.maintenance.calls.version_procedures import (
-    TABLE,
-    VERSION_PROCEDURES,
-    located,
-    moment_of,
-)
+from pennon.maintenance.calls.version_procedures import TABLE, VERSION_PROCEDURES
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
@@ -45,31 +34,28 @@ if TYPE_CHECKING:
 __all__ = ["PROCEDURES", "Parameter", "Procedure", "call"]
 
 
-def _check(catalog: Catalog, arguments: Arguments) -> Rows:
-    report = check(located(catalog, str(arguments["table"])), catalog.storage)
+def _check(call: ProcedureCall) -> Rows:
+    report = check(call.location, call.storage)
     return tuple(
         (str(finding.severity), finding.section, finding.where, finding.problem)
         for finding in report.findings
     )
 
 
-def _repair(catalog: Catalog, arguments: Arguments) -> Rows:
-    done = repair(located(catalog, str(arguments["table"])), catalog.storage)
+def _repair(call: ProcedureCall) -> Rows:
+    done = repair(call.location, call.storage)
     columns, keys, notes = ", ".join(done.columns), ", ".join(done.keys), "; ".join(done.notes)
     return ((done.version, columns, keys, done.from_version, done.leaves_read, notes),)
 
 
-def _adopt(catalog: Catalog, arguments: Arguments) -> Rows:
-    location = located(catalog, str(arguments["table"]))
-    snapshot = Snapshot.open(location, storage_options=catalog.storage)
-    values = path_values(str(arguments.get("partition_values") or ""))
-    path = _plain(str(arguments["path"])).rstrip("/")
+def _adopt(call: ProcedureCall) -> Rows:
+    snapshot = Snapshot.open(call.location, storage_options=call.storage)
     done = adopt_or_split(
         snapshot,
-        path,
-        values,
-        is_split=bool(arguments.get("split")),
-        move=bool(arguments.get("move")),
+        plain_path(call.text("path")).rstrip("/"),
+        path_values(call.text("partition_values")),
+        is_split=call.flag("split"),
+        move=call.flag("move"),
     )
     return tuple(
         (leaf.dataset, leaf.object_id, leaf.location, leaf.values, leaf.num_rows, leaf.version)
@@ -77,22 +63,18 @@ def _adopt(catalog: Catalog, arguments: Arguments) -> Rows:
     )
 
 
-def _migrate(catalog: Catalog, arguments: Arguments) -> Rows:
-    done = migrate(
-        located(catalog, str(arguments["path"])),
-        catalog.storage,
-        remove_old=bool(arguments.get("remove_old")),
-    )
+def _migrate(call: ProcedureCall) -> Rows:
+    done = migrate(call.location_of("path"), call.storage, remove_old=call.flag("remove_old"))
     return ((done.version, done.leaves, done.rows, "; ".join(done.notes)),)
 
 
-def _expire(catalog: Catalog, arguments: Arguments) -> Rows:
-    retained, is_dry = arguments.get("retain_last"), bool(arguments.get("dry_run"))
+def _expire(call: ProcedureCall) -> Rows:
+    is_dry = call.flag("dry_run")
     done = expire(
-        located(catalog, str(arguments["table"])),
-        catalog.storage,
-        older_than=moment_of(arguments.get("older_than")),
-        retain_last=retained if isinstance(retained, int) else None,
+        call.location,
+        call.storage,
+        older_than=call.moment("older_than"),
+        retain_last=call.number("retain_last"),
         dry_run=is_dry,
     )
     counts = (len(done.versions), done.leaf_versions, done.num_files, done.num_bytes)
@@ -101,29 +83,23 @@ def _expire(catalog: Catalog, arguments: Arguments) -> Rows:
     return ((*counts, versions, files, "; ".join(done.notes)),)
 
 
-def _vacuum(catalog: Catalog, arguments: Arguments) -> Rows:
-    done = vacuum(
-        located(catalog, str(arguments["table"])),
-        catalog.storage,
-        older_than=moment_of(arguments.get("older_than")),
-        dry_run=bool(arguments.get("dry_run")),
-    )
-    listed = "\n".join(done.files) if arguments.get("dry_run") else None
+def _vacuum(call: ProcedureCall) -> Rows:
+    is_dry = call.flag("dry_run")
+    done = vacuum(call.location, call.storage, older_than=call.moment("older_than"), dry_run=is_dry)
+    listed = "\n".join(done.files) if is_dry else None
     notes = "; ".join(done.notes)
     return ((len(done.files), done.num_bytes, len(done.leaves), listed, notes),)
 
 
-def _compact(catalog: Catalog, arguments: Arguments) -> Rows:
-    where, target = arguments.get("where"), arguments.get("target_bytes")
-    strategy = str(arguments.get("strategy") or "binpack").lower()
-    is_dry = bool(arguments.get("dry_run"))
+def _compact(call: ProcedureCall) -> Rows:
+    is_dry = call.flag("dry_run")
     done = compact(
-        located(catalog, str(arguments["table"])),
-        catalog.storage,
-        where=where if isinstance(where, str) else None,
-        time_zone=str(arguments[TIME_ZONE]),
-        target_bytes=target if isinstance(target, int) else DEFAULT_TARGET_BYTES,
-        strategy=strategy,
+        call.location,
+        call.storage,
+        where=call.optional_text("where"),
+        time_zone=call.time_zone,
+        target_bytes=call.number("target_bytes") or DEFAULT_TARGET_BYTES,
+        strategy=(call.text("strategy") or "binpack").lower(),
         dry_run=is_dry,
     )
     counts = (done.leaves, done.files_before, done.files_after, done.num_rows, done.version)
@@ -131,25 +107,25 @@ def _compact(catalog: Catalog, arguments: Arguments) -> Rows:
     return ((*counts, listed, "; ".join(done.notes)),)
 
 
-def _analyze(catalog: Catalog, arguments: Arguments) -> Rows:
-    names, where = str(arguments.get("columns") or ""), arguments.get("where")
+def _analyze(call: ProcedureCall) -> Rows:
+    names = call.text("columns").split(",")
     done = analyze(
-        located(catalog, str(arguments["table"])),
-        catalog.storage,
-        columns=[part.strip().strip("`") for part in names.split(",") if part.strip()],
-        where=where if isinstance(where, str) else None,
-        time_zone=str(arguments[TIME_ZONE]),
+        call.location,
+        call.storage,
+        columns=[name.strip().strip("`") for name in names if name.strip()],
+        where=call.optional_text("where"),
+        time_zone=call.time_zone,
     )
     return ((len(done.partitions), done.num_rows, done.version, "; ".join(done.notes)),)
 
 
-def _rewrite_partitions(catalog: Catalog, arguments: Arguments) -> Rows:
-    where, is_dry = arguments.get("where"), bool(arguments.get("dry_run"))
+def _rewrite_partitions(call: ProcedureCall) -> Rows:
+    is_dry = call.flag("dry_run")
     done = rewrite_partitions(
-        located(catalog, str(arguments["table"])),
-        catalog.storage,
-        where=where if isinstance(where, str) else None,
-        time_zone=str(arguments[TIME_ZONE]),
+        call.location,
+        call.storage,
+        where=call.optional_text("where"),
+        time_zone=call.time_zone,
         dry_run=is_dry,
     )
     listed = "\n".join(done.partitions) if is_dry else None
@@ -157,9 +133,9 @@ def _rewrite_partitions(catalog: Catalog, arguments: Arguments) -> Rows:
     return ((*counts, listed, "; ".join(done.notes)),)
 
 
-def _register_table(catalog: Catalog, arguments: Arguments) -> Rows:
-    parts = parts_of(catalog, str(arguments["table"]))
-    done = register_table(catalog, parts, str(arguments["path"]))
+def _register_table(call: ProcedureCall) -> Rows:
+    parts = parts_of(call.catalog, call.text("table"))
+    done = register_table(call.catalog, parts, call.text("path"))
     return ((done.name, done.snapshot.location, done.snapshot.version),)
 
 
@@ -337,17 +313,18 @@ def call(
         callable_names = sorted([*PROCEDURES, "explain_join", "explain_scan"])
         why = f"there is none{instead_of(name, callable_names)}"
         raise UnknownProcedure(procedure=procedure, why=why, known=", ".join(callable_names))
-    checked = {**called.checked(arguments), TIME_ZONE: time_zone}
-    if TABLE in called.parameters:
-        table = _within(catalog, str(checked["table"]), namespace)
-        full = catalog.full_name(parts_of(catalog, table))
-        try:
-            with by_name(full):
-                return called.schema, called.run(catalog, {**checked, "table": table})
-        except NamespaceHasNoManifest as error:
-            plain_dataset(located(catalog, table), catalog.storage, error)
-            raise PlainDatasetRefused(procedure=name, table=full) from error
-    return called.schema, called.run(catalog, checked)
+    stated = ProcedureCall(catalog, called.checked(arguments), time_zone)
+    if TABLE not in called.parameters:
+        return called.schema, called.run(stated)
+    table = _within(catalog, stated.text("table"), namespace)
+    of_table = stated.of_table(table)
+    full = catalog.full_name(parts_of(catalog, table))
+    try:
+        with by_name(full):
+            return called.schema, called.run(of_table)
+    except NamespaceHasNoManifest as error:
+        plain_dataset(of_table.location, catalog.storage, error)
+        raise PlainDatasetRefused(procedure=name, table=full) from error
 
 
 def _within(catalog: Catalog, table: str, namespace: tuple[str, ...]) -> str:
