@@ -19,7 +19,7 @@ from pennon.errors import InvalidTransform
 from pennon.predicate.comparison import Operator
 from pennon.transforms.evaluation.murmur3 import check_hashable, murmur3_multi
 from pennon.transforms.evaluation.source_array import from_scalars, plain_type, with_nulls_of
-from pennon.transforms.transform import Transform, one_of_values
+from pennon.transforms.transform import MultiColumnTransform, Transform, one_of_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +122,7 @@ class Bucket(HashBuckets):
 
 
 @dataclass(frozen=True, slots=True)
-class MultiBucket(HashBuckets):
+class MultiBucket(MultiColumnTransform, HashBuckets):
     """Partition by the hash of several columns.
 
     Example:
@@ -143,23 +143,11 @@ class MultiBucket(HashBuckets):
         columns = ", ".join(f"col{position}" for position in range(len(source_types)))
         return f"abs(CAST(murmur3_multi({columns}) AS BIGINT)) % {self.num_buckets}"
 
-    def project_inclusive(
-        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
-    ) -> exp.Expression | None:
-        """Decline: one column alone says nothing; see ``project_bound``."""
-        del comparison, column, source_type
-        return None
-
     def project_strict(
         self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
     ) -> exp.Expression | None:
-        """Decline, save that a NULL bucket has only NULLs."""
+        """Give a condition for IS NULL alone: a NULL bucket has only NULLs."""
         del source_type
         if comparison.operator is Operator.IS_NULL:
             return exp.Is(this=column.copy(), expression=exp.Null())
-        return None
-
-    def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
-        """Give None: Spark's keys have one column."""
-        del source_types
         return None

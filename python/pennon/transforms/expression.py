@@ -24,12 +24,10 @@ from pennon.predicate.dialect import DataFusion
 from pennon.transforms.evaluation.datafusion_errors import DataFusionErrors
 from pennon.transforms.evaluation.murmur3 import murmur3_multi
 from pennon.transforms.evaluation.source_array import plain_array, plain_type
-from pennon.transforms.transform import Transform
+from pennon.transforms.transform import MultiColumnTransform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pennon.predicate.comparison import Comparison
 
 _HASHES = ("murmur3", "murmur3_multi")
 _ROWS = "source_rows"
@@ -37,7 +35,7 @@ _PARSE_ERRORS = (ParseError, TokenError)
 
 
 @dataclass(frozen=True, slots=True)
-class Expression(Transform):
+class Expression(MultiColumnTransform):
     """Partition by the value of a DataFusion SQL expression.
 
     Args:
@@ -124,29 +122,10 @@ class Expression(Transform):
             reason=str(reason).split("\n")[0].strip().rstrip("."),
         )
 
-    def project_inclusive(
-        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
-    ) -> exp.Expression | None:
-        """Decline: bound values are evaluated by ``project_bound``."""
-        del comparison, column, source_type
-        return None
-
-    def project_strict(
-        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
-    ) -> exp.Expression | None:
-        """Decline: what an expression keeps of its sources is not known."""
-        del comparison, column, source_type
-        return None
-
     def sql(self, columns: Sequence[str]) -> str:
         """Spell the call."""
         literal = exp.Literal.string(self.expression_sql).sql(dialect="spark")
         return f"expression({', '.join([literal, *columns])})"
-
-    def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
-        """Give None: Spark does not evaluate DataFusion's SQL."""
-        del source_types
-        return None
 
 
 @lru_cache(maxsize=256)

@@ -183,6 +183,35 @@ class Transform(ABC):
         return self.apply([from_scalars([literal], plain_type(source_type))])[0]
 
 
+class MultiColumnTransform(Transform):
+    """A transform whose sources count together only, so that Spark has no function for it.
+
+    One comparison alone tells nothing of its values: `project_bound` does, where all its sources
+    are bound.
+    """
+
+    __slots__ = ()
+
+    def project_inclusive(
+        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
+    ) -> exp.Expression | None:
+        """Give None: every partition has to be kept."""
+        del comparison, column, source_type
+        return None
+
+    def project_strict(
+        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
+    ) -> exp.Expression | None:
+        """Give None: the partition value never decides the comparison."""
+        del comparison, column, source_type
+        return None
+
+    def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
+        """Give None: Spark's keys have one column, and functions of its own."""
+        del source_types
+        return None
+
+
 def one_of_values(column: exp.Column, values: pa.Array) -> exp.Expression:
     """Write membership of the partition column in computed values, NULL among them."""
     distinct = [value for value in values.unique() if value.is_valid]
