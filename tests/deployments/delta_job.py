@@ -12,8 +12,12 @@ import sys
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-
-from pennon.session import spark_conf
+from tests.deployments.neighbour_session import (
+    check_joins_across,
+    check_merges_across,
+    neighbour_session,
+    rows_of,
+)
 
 STATEMENTS = [
     """CREATE TABLE t (id BIGINT, s STRING, day DATE) USING delta PARTITIONED BY (day)
@@ -45,19 +49,15 @@ STATES = [
 def main() -> int:
     """Run the statements; arguments: folder, extensions by comma, Maven coordinates."""
     folder, extensions, package = sys.argv[1:]
-    conf = spark_conf(f"{folder}/lake")
-    conf["spark.sql.extensions"] = extensions
-    conf["spark.jars.packages"] = package
-    conf["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-    conf["spark.sql.warehouse.dir"] = f"{folder}/warehouse"
-    conf["spark.databricks.delta.snapshotPartitions"] = "2"
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    for key, value in {**conf, "spark.sql.shuffle.partitions": "2"}.items():
-        builder.config(key, value)
-    spark = builder.getOrCreate()
+    conf = {
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }
+    spark = neighbour_session(folder, extensions, package, conf)
     for statement in STATEMENTS:
         spark.sql(statement)
-    said = [[list(map(str, row)) for row in spark.sql(state).collect()] for state in STATES]
+    said = [rows_of(spark, query) for query in STATES]
     history = spark.sql("DESCRIBE HISTORY t").orderBy("version").collect()
     said.append([[row.operation] for row in history])
     said.append([[_refusal(spark, "INSERT INTO t (id) VALUES (-1)")]])
@@ -82,22 +82,10 @@ def _check_pennon(spark: SparkSession, *, is_last: bool) -> None:
     spark.sql("CREATE TABLE lance.db.t PARTITIONED BY (days(day)) AS SELECT * FROM t")
     spark.sql("ALTER TABLE lance.db.t ADD PARTITION FIELD bucket(4, id) AS shard")
     spark.sql("ALTER TABLE lance.db.t WRITE ORDERED BY id")
-    spark.sql("DELETE FROM lance.db.t WHERE id = 5")
-    spark.sql(
-        "MERGE INTO lance.db.t t USING t s ON t.id = s.id AND s.id < 4"
-        " WHEN MATCHED THEN UPDATE SET s = concat(s.s, '!')"
-    )
-    spark.sql(
-        "MERGE INTO t USING lance.db.t s ON t.id = s.id WHEN MATCHED AND t.id = 2 THEN DELETE"
-    )
-    joined = "SELECT a.id FROM lance.db.t a JOIN t b ON a.id = b.id AND a.day <=> b.day ORDER BY 1"
-    ids = [row.id for row in spark.sql("SELECT id FROM t ORDER BY id").collect()]
-    assert [row.id for row in spark.sql(joined).collect()] == [id_ for id_ in ids if id_ != 5]
+    check_merges_across(spark, "t")
     assert "PARTITIONED BY (days(day)" in spark.sql("SHOW CREATE TABLE lance.db.t").head()[0]
     assert spark.sql("SELECT count(*) FROM lance.db.t VERSION AS OF 2").head()[0] == 0
-    assert spark.sql("CALL lance.system.check(table => 'db.t')").collect() == []
-    spark.sql("INSERT INTO t SELECT * FROM lance.db.t WHERE id = 2")
-    assert sorted(row.id for row in spark.table("t").collect()) == sorted([*ids, 2])
+    check_joins_across(spark, "t", "day")
     for statement in ("OPTIMIZE lance.db.t", "VACUUM lance.db.t", "DESCRIBE HISTORY lance.db.t"):
         # Delta reads these first where it is named last.
         refused = _refusal(spark, statement)

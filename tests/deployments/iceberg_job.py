@@ -10,8 +10,12 @@ import sys
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
-
-from pennon.session import spark_conf
+from tests.deployments.neighbour_session import (
+    check_joins_across,
+    check_merges_across,
+    neighbour_session,
+    rows_of,
+)
 
 STATEMENTS = [
     """CREATE TABLE ice.db.t (id BIGINT NOT NULL, s STRING, ts TIMESTAMP)
@@ -42,21 +46,15 @@ STATES = [
 def main() -> int:
     """Run the statements; arguments: folder, extensions by comma, Maven coordinates."""
     folder, extensions, package = sys.argv[1:]
-    conf = spark_conf(f"{folder}/lake")
-    conf["spark.sql.extensions"] = extensions
-    conf["spark.jars.packages"] = package
-    conf["spark.sql.catalog.ice"] = "org.apache.iceberg.spark.SparkCatalog"
-    conf["spark.sql.catalog.ice.type"] = "hadoop"
-    conf["spark.sql.catalog.ice.warehouse"] = f"{folder}/warehouse"
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    for key, value in {**conf, "spark.sql.shuffle.partitions": "2"}.items():
-        builder.config(key, value)
-    spark = builder.getOrCreate()
+    conf = {
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.type": "hadoop",
+        "spark.sql.catalog.ice.warehouse": f"{folder}/warehouse",
+    }
+    spark = neighbour_session(folder, extensions, package, conf)
     for statement in STATEMENTS:
         spark.sql(statement)
-    said = [[list(map(str, row)) for row in spark.sql(state).collect()] for state in STATES]
-    described = spark.sql("DESCRIBE TABLE ice.db.t").collect()
-    said.append([list(map(str, row)) for row in described])
+    said = [rows_of(spark, query) for query in (*STATES, "DESCRIBE TABLE ice.db.t")]
     order = {row.key: row.value for row in spark.sql("SHOW TBLPROPERTIES ice.db.t").collect()}
     said.append([[str(order.get("sort-order")), str(order.get("write.distribution-mode"))]])
     if "PennonExtensions" in extensions:
@@ -77,24 +75,9 @@ def _check_pennon(spark: SparkSession) -> None:
         if "WRITE_ORDER_READ_BY_ANOTHER" not in str(refusal):
             raise
         spark.sql("ALTER TABLE lance.db.t SET TBLPROPERTIES ('write.order' = 'id')")
-    spark.sql("DELETE FROM lance.db.t WHERE id = 5")
-    spark.sql(
-        "MERGE INTO lance.db.t t USING ice.db.t s ON t.id = s.id AND s.id < 4"
-        " WHEN MATCHED THEN UPDATE SET s = concat(s.s, '!')"
-    )
-    spark.sql(
-        "MERGE INTO ice.db.t t USING lance.db.t s ON t.id = s.id"
-        " WHEN MATCHED AND t.id = 2 THEN DELETE"
-    )
-    joined = (
-        "SELECT a.id FROM lance.db.t a JOIN ice.db.t b ON a.id = b.id AND a.ts <=> b.ts ORDER BY 1"
-    )
-    ids = [row.id for row in spark.sql("SELECT id FROM ice.db.t ORDER BY id").collect()]
-    assert [row.id for row in spark.sql(joined).collect()] == [id_ for id_ in ids if id_ != 5]
+    check_merges_across(spark, "ice.db.t")
     assert "PARTITIONED BY (days(ts), s)" in spark.sql("SHOW CREATE TABLE lance.db.t").head()[0]
-    assert spark.sql("CALL lance.system.check(table => 'db.t')").collect() == []
-    spark.sql("INSERT INTO ice.db.t SELECT * FROM lance.db.t WHERE id = 2")
-    assert sorted(row.id for row in spark.table("ice.db.t").collect()) == sorted([*ids, 2])
+    check_joins_across(spark, "ice.db.t", "ts")
 
 
 if __name__ == "__main__":

@@ -88,13 +88,13 @@ NEIGHBOURS = (
         "iceberg",
         "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-        "iceberg_job.py",
+        "tests.deployments.iceberg_job",
     ),
     Neighbour(
         "delta",
         "io.delta.sql.DeltaSparkSessionExtension",
         "io.delta:delta-spark_4.1_2.13:4.4.0",
-        "delta_job.py",
+        "tests.deployments.delta_job",
     ),
 )
 
@@ -188,14 +188,17 @@ def beside(neighbour: Neighbour) -> list[str]:
     folder = ROOT / "build" / f"spark-{NEIGHBOUR_SPARK}"
     made = [str(ROOT / "setup" / "spark-venv"), sys.executable, str(folder), NEIGHBOUR_SPARK]
     subprocess.run(made, cwd=ROOT, check=True)
-    job = str(ROOT / "tests" / "deployments" / neighbour.job)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     alone, different = "", []
     orders = (neighbour.extension, f"{neighbour.extension},{_PENNON}")
     for extensions in (*orders, f"{_PENNON},{neighbour.extension}"):
         begun = time.monotonic()
         with tempfile.TemporaryDirectory() as place:
-            command = [str(folder / "bin" / "python"), job, place, extensions, neighbour.package]
-            done = subprocess.run(command, cwd=place, check=False, capture_output=True, text=True)
+            python, package = str(folder / "bin" / "python"), neighbour.package
+            command = [python, "-m", neighbour.job, place, extensions, package]
+            done = subprocess.run(
+                command, cwd=place, env=environment, check=False, capture_output=True, text=True
+            )
         said = done.stdout.splitlines()[-1] if done.returncode == 0 else done.stderr[-3000:]
         alone = alone or said
         found = [said] if said != alone or done.returncode != 0 else []
