@@ -201,7 +201,7 @@ def test_a_query_that_is_tried_again_has_let_go_of_the_first_try(
         assert alive[0]() is None
         return iter(())
 
-    monkeypatch.setattr(engine, "_started", started)
+    monkeypatch.setattr(engine._QueryRun, "started", started)
     run_query((), Query("SELECT 1", pa.schema([("a", pa.int64())])))
     assert len(alive) == 1
 
@@ -235,14 +235,14 @@ def test_what_one_thread_computes_is_not_planned_for_several_when_it_spills(
     tried: list[str] = []
 
     def started(*arguments: object, **keywords: object) -> Iterator[pa.RecordBatch]:
-        options = arguments[3]
+        options = arguments[1]
         assert isinstance(options, dict)
         tried.append(options["datafusion.execution.target_partitions"])
         if failures:
             raise failures.pop(0)
         return iter(())
 
-    monkeypatch.setattr(engine, "_started", started)
+    monkeypatch.setattr(engine._QueryRun, "started", started)
     run_query((), Query("SELECT 1", pa.schema([("a", pa.int64())])), num_threads=2)
     assert tried == ["2", "1", "1"]
 

@@ -20,6 +20,7 @@ import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
@@ -117,60 +118,22 @@ def run_query(
     evaluate = partial(_evaluated, num_threads=num_threads)
     rows = [REPLICATED.rows_of(part, evaluate) for part in parts]
     relations = filtered(pruned(relations, prunings, rows), filters, rows)
+    query_run = _QueryRun(relations, query, rows, runtime, StreamWork())
     options: Mapping[str, str] = {**_OPTIONS, _PARTITIONS: str(num_threads)}
-    work = StreamWork()
     division = _division(relations, query)
-    batches, exhausted, planned = _tried(
-        relations, query, rows, options, runtime, work=work, spills=division is None
-    )
+    batches, exhausted, planned = query_run.tried(options, spills=division is None)
     # Outside of the handler: its exception would keep the first try's batches and memory alive.
     if exhausted is not None and division is not None:
-        batches, exhausted, planned = _tried(
-            relations, query, rows, planned, runtime, work=work, division=division
-        )
+        batches, exhausted, planned = query_run.tried(planned, division=division)
     if exhausted is not None:
         # DataFusion has sort-merge joins for several partitions only.
         as_planned = {} if num_threads == 1 else {_PARTITIONS: planned[_PARTITIONS]}
-        options = {**_SPILLING, **as_planned}
         try:
-            batches = _started(relations, query, rows, options, runtime, work=work)
+            batches = query_run.started({**_SPILLING, **as_planned})
         except FragmentFailed as failure:
             # DataFusion 54's sort-merge join panics on some conditions beside the keys
             raise exhausted from failure
-    return BatchStream(query.schema, batches, work)
-
-
-def _tried(
-    relations: Sequence[Relation],
-    query: Query,
-    parts: Sequence[ReplicatedRows],
-    options: Mapping[str, str],
-    runtime: RuntimeEnvBuilder | None,
-    *,
-    work: StreamWork,
-    spills: bool = True,
-    division: GroupingDivision | None = None,
-) -> tuple[Iterator[pa.RecordBatch], FragmentMemory | None, Mapping[str, str]]:
-    """Start a query with hash joins; return the error of one that needs too much memory.
-
-    What DataFusion cannot plan for several threads it may plan for one: with the options that are
-    returned it could.
-    """
-    start = partial(_started, work=work, spills=spills, division=division)
-    try:
-        return start(relations, query, parts, options, runtime), None, options
-    except FragmentMemory as error:
-        # Its frames hold what the try has made.
-        error.__cause__ = error.__context__ = None
-        return iter(()), error.with_traceback(None), options
-    except FragmentFailed as failure:
-        if options[_PARTITIONS] == "1":
-            raise
-        _LOG.warning("a query is computed by one thread: %s", failure)
-    one_thread = {**options, _PARTITIONS: "1"}
-    return _tried(
-        relations, query, parts, one_thread, runtime, work=work, spills=spills, division=division
-    )
+    return BatchStream(query.schema, batches, query_run.work)
 
 
 def _evaluated(part: ReplicatedPart, *, num_threads: int) -> BatchStream:
@@ -266,49 +229,85 @@ class ProcessPool:
 _POOL: Final = ProcessPool()
 
 
-def _started(
-    relations: Sequence[Relation],
-    query: Query,
-    parts: Sequence[ReplicatedRows],
-    options: Mapping[str, str],
-    runtime: RuntimeEnvBuilder | None,
-    *,
-    work: StreamWork,
-    spills: bool = True,
-    division: GroupingDivision | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Start a query and compute its first batch.
+@dataclass(frozen=True, slots=True)
+class _QueryRun:
+    """A query, which may be started more than once.
 
     Args:
         relations: What it reads.
         query: The query.
-        parts: Rows that are there.
-        options: DataFusion's.
+        parts: The rows of its parts.
         runtime: Its memory; None for the pool of the process.
         work: Counts what is read.
-        spills: Whether it may write what does not fit.
-        division: Its steps, where it is computed part by part.
     """
-    is_small = spills and division is None
-    batch_size = rows_at_once(relations, query, pool_bytes()) if is_small else _MANY_ROWS
-    config = {**options, _BATCH_SIZE: str(batch_size)}
-    new_context = partial(_context, config, runtime, spills=spills)
-    context = new_context()
-    for position, relation in enumerate(relations):
-        register_relation(context, f"r{position}", relation, work)
-    for position, part in enumerate(parts):
-        register_rows(context, f"p{position}", part.schema, list(part.batches))
-    if division is None:
-        batches = _converted(context, query, work, spills=spills)
-    else:
-        grouped = GroupedParts(division, new_context, count_rows(relations), pool_bytes(), work)
-        with engine_failures():
-            computed = grouped.batches(context)
-        if computed is None:
-            return _started(relations, query, parts, options, runtime, work=work)
-        batches = _of_parts(computed, query)
-    first = next(batches, None)
-    return iter(()) if first is None else _preceded(first, batches)
+
+    relations: Sequence[Relation]
+    query: Query
+    parts: Sequence[ReplicatedRows]
+    runtime: RuntimeEnvBuilder | None
+    work: StreamWork
+
+    def tried(
+        self,
+        options: Mapping[str, str],
+        *,
+        spills: bool = True,
+        division: GroupingDivision | None = None,
+    ) -> tuple[Iterator[pa.RecordBatch], FragmentMemory | None, Mapping[str, str]]:
+        """Start it with hash joins; return the error where it needs too much memory.
+
+        What DataFusion cannot plan for several threads it may plan for one: with the options that
+        are returned it could.
+        """
+        try:
+            return self.started(options, spills=spills, division=division), None, options
+        except FragmentMemory as error:
+            # Its frames hold what the try has made.
+            error.__cause__ = error.__context__ = None
+            return iter(()), error.with_traceback(None), options
+        except FragmentFailed as failure:
+            if options[_PARTITIONS] == "1":
+                raise
+            _LOG.warning("a query is computed by one thread: %s", failure)
+        return self.tried({**options, _PARTITIONS: "1"}, spills=spills, division=division)
+
+    def started(
+        self,
+        options: Mapping[str, str],
+        *,
+        spills: bool = True,
+        division: GroupingDivision | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Start it and compute its first batch.
+
+        Args:
+            options: DataFusion's.
+            spills: Whether it may write what does not fit.
+            division: Its steps, where it is computed part by part.
+        """
+        is_small = spills and division is None
+        batch_size = _MANY_ROWS
+        if is_small:
+            batch_size = rows_at_once(self.relations, self.query, pool_bytes())
+        config = {**options, _BATCH_SIZE: str(batch_size)}
+        new_context = partial(_context, config, self.runtime, spills=spills)
+        context = new_context()
+        for position, relation in enumerate(self.relations):
+            register_relation(context, f"r{position}", relation, self.work)
+        for position, part in enumerate(self.parts):
+            register_rows(context, f"p{position}", part.schema, list(part.batches))
+        if division is None:
+            batches = _converted(context, self.query, self.work, spills=spills)
+        else:
+            num_rows = count_rows(self.relations)
+            grouped = GroupedParts(division, new_context, num_rows, pool_bytes(), self.work)
+            with engine_failures():
+                computed = grouped.batches(context)
+            if computed is None:
+                return self.started(options)
+            batches = _of_parts(computed, self.query)
+        first = next(batches, None)
+        return iter(()) if first is None else _preceded(first, batches)
 
 
 def _context(
@@ -321,11 +320,12 @@ def _context(
 
 
 def _with_disk(runtime: RuntimeEnvBuilder, *, spills: bool) -> RuntimeEnvBuilder:
-    """Say it each time: a builder gives itself back, with what was said of it last."""
+    """Set it for each context: the builder is one object, and keeps what was set last."""
     return runtime.with_disk_manager_os() if spills else runtime.with_disk_manager_disabled()
 
 
 def _preceded(first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Give what was computed first, then the rest: a generator, which its reader may close."""
     yield first
     yield from batches
 

@@ -167,18 +167,12 @@ class _Finder:
             node = self.plan[node.child]
         return False
 
-    def unlimited(self, root: int) -> int:
-        top = self.plan[root]
-        return top.child if isinstance(top, Limit) else root
-
     def in_one_task(self, root: int, positions: tuple[int, ...]) -> Candidate | None:
         first = pruning_sides(self.division, root)
         query = self.query(root, first, None)
         if query is None:
             return None
-        is_whole = isinstance(self.plan[self.unlimited(root)], Group)
-        mode = FragmentMode.COMPLETE if is_whole else FragmentMode.ROWS
-        return Candidate(root, positions, mode, query, None, is_one_task=True)
+        return Candidate(root, positions, self.undivided_mode(root), query, None, is_one_task=True)
 
     def divided(self, root: int, group: KeyGroup | None) -> Candidate | None:
         """Divide a subtree by the key of its scans, or each of its scans in any way."""
@@ -236,7 +230,6 @@ class _Finder:
         self, root: int, group: KeyGroup | None, inside: tuple[int, ...]
     ) -> FragmentMode | None:
         """Say what Spark does with the rows; None where an aggregate would not be whole."""
-        unlimited = self.unlimited(root)
         whole = set() if group is None else set(group.groupings)
         for position in inside:
             node = self.plan[position]
@@ -247,8 +240,13 @@ class _Finder:
             if position != root or isinstance(node, Window):
                 return None
             return FragmentMode.PARTIAL
-        is_group = isinstance(self.plan[unlimited], Group)
-        return FragmentMode.COMPLETE if is_group else FragmentMode.ROWS
+        return self.undivided_mode(root)
+
+    def undivided_mode(self, root: int) -> FragmentMode:
+        """Say what Spark does with rows of which no group is in two tasks."""
+        top = self.plan[root]
+        node = self.plan[top.child] if isinstance(top, Limit) else top
+        return FragmentMode.COMPLETE if isinstance(node, Group) else FragmentMode.ROWS
 
     def query(
         self,

@@ -61,7 +61,7 @@ def counted_values(
     counted = {
         ids[column.name]: column
         for column in columns
-        if column.name in ids and column.type is not None and _is_known(column, types, ids)
+        if column.name in ids and column.type is not None and _has_bounds(column, types, ids)
     }
     if not counted or not table.num_rows:
         return {}
@@ -92,7 +92,7 @@ def _is_ambiguous(bounds: ColumnBounds) -> bool:
     )
 
 
-def _is_known(column: Column, types: Mapping[int, pa.DataType], ids: Mapping[str, int]) -> bool:
+def _has_bounds(column: Column, types: Mapping[int, pa.DataType], ids: Mapping[str, int]) -> bool:
     """Whether a column is of a type whose bounds are its values, as Spark has them, too."""
     kind = types[ids[column.name]]
     if column.type is None or not is_plain(column.type) or not is_counted_type(kind):

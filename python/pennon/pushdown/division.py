@@ -12,10 +12,11 @@ undivided; ``NOT IN`` finds the NULLs of all partitions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.plan import Join, JoinType, Pass, Side, is_repeatable
+from pennon.plan import Join, Pass, Side, is_repeatable
+from pennon.pushdown.partners import PASSES, input_of, other_side
 from pennon.pushdown.query import is_computed
 from pennon.pushdown.sizes import MOST_PAIRS, sizes_of
 
@@ -26,21 +27,6 @@ if TYPE_CHECKING:
     from pennon.plan import Plan
     from pennon.predicate.semantics import Semantics
     from pennon.pushdown.sizes import Size
-
-# Each side's replication by the join types that allow it.
-_ALLOWED: Final[Mapping[Side, frozenset[JoinType]]] = {
-    Side.LEFT: frozenset({JoinType.INNER, JoinType.RIGHT}),
-    Side.RIGHT: frozenset(
-        {
-            JoinType.INNER,
-            JoinType.LEFT,
-            JoinType.SEMI,
-            JoinType.ANTI,
-            JoinType.EXISTENCE,
-            JoinType.SCALAR,
-        }
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +148,13 @@ class _Chooser:
         possible = [
             side
             for side in (Side.RIGHT, Side.LEFT)
-            if join.join_type in _ALLOWED[side] and self.is_small(_input(join, side))
+            if join.join_type in PASSES[other_side(side)] and self.is_small(input_of(join, side))
         ]
         if not possible or self.sizes[position].pairs > MOST_PAIRS:
             return None
         if join.broadcast in possible:
-            return _input(join, join.broadcast)
-        return min((_input(join, side) for side in possible), key=self.read_bytes)
+            return input_of(join, join.broadcast)
+        return min((input_of(join, side) for side in possible), key=self.read_bytes)
 
     def read_bytes(self, position: int) -> float:
         return self.sizes[position].read_bytes
@@ -196,7 +182,3 @@ class _Chooser:
             if side is not None:
                 return {position: side}
         return None
-
-
-def _input(join: Join, side: Side) -> int:
-    return join.left if side is Side.LEFT else join.right

@@ -25,17 +25,22 @@ from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.plan import Filter, Group, Project, Scan
 from pennon.planning.residual import NO_RESIDUAL
 from pennon.planning.scan_plan import plan_scan
-from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.typed_expression import operands_of, typed_expression
 from pennon.predicate.normalize import normalize
 from pennon.predicate.parse import parse_expression, parse_with_lists
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import NTZ, ZONED, Typed, cast, is_null, is_plain
-from pennon.predicate.values.literals import to_expression
+from pennon.pushdown.constant_query import constant_query
 from pennon.pushdown.counted_values import counted_names, counted_values
 from pennon.pushdown.partition_times import SPEC_VERSION, PartitionTimes, time_spans
 from pennon.pushdown.query import FragmentQuery, FragmentWriter
-from pennon.pushdown.selects.selected import Selected, named, selected_table
+from pennon.pushdown.selects.selected import (
+    Selected,
+    named,
+    quoted_columns,
+    selected_from,
+    selected_table,
+)
 from pennon.transforms.identity import Identity
 
 if TYPE_CHECKING:
@@ -52,7 +57,6 @@ __all__ = ["manifest_answer"]
 # How many rows a partition has; no attribute of a plan has that number.
 _ROWS: Final = "c-1"
 _PARTITIONS: Final = "r0"
-_IS_ROW: Final = "is_row"
 _MOST_GROUPS: Final = 1_000
 
 
@@ -79,9 +83,10 @@ def manifest_answer(
     values = _values(partitions, nodes[scan], has_rest=_is_counting(nodes[root]))
     try:
         times = _times(partitions, nodes, root, values, semantics)
-        for name, known in times.values.items():
-            values = values.append_column(name, known)
-        writer = _PartitionWriter(nodes, root, semantics, _Known(plans[scan], values, times))
+        for name, of_times in times.values.items():
+            values = values.append_column(name, of_times)
+        of_partitions = _PartitionValues(plans[scan], values, times)
+        writer = _PartitionWriter(nodes, root, semantics, of_partitions)
         query = writer.query()
         if writer.prunings:
             return None
@@ -89,7 +94,7 @@ def manifest_answer(
     except (Declined, FragmentFailed, *VALUE_FAILURES):
         # An error is one of the running query, and never of its planning.
         return None
-    return _constant(query, rows) if rows.num_rows <= _MOST_GROUPS else None
+    return constant_query(query, rows) if rows.num_rows <= _MOST_GROUPS else None
 
 
 def _scan_below(nodes: Sequence[PlanNode], root: int) -> int | None:
@@ -136,13 +141,13 @@ class _Partitions:
         table = plan.table.filter(pc.greater(plan.table["num_rows"], 0))
         pattern = r"^v(?P<version>\d+)\$"
         versions = pc.struct_field(pc.extract_regex(table["object_id"], pattern), "version")
-        known = {
+        specs = {
             version: plan.snapshot.specs[int(version)]
             for version in pc.unique(versions).to_pylist()
         }
         fields = plan.snapshot.schema.fields
         ids = {field.path[0]: field.id for field in fields if len(field.path) == 1}
-        return cls(plan, table.append_column(SPEC_VERSION, versions), known, ids)
+        return cls(plan, table.append_column(SPEC_VERSION, versions), specs, ids)
 
 
 def _values(partitions: _Partitions, scan: PlanNode, *, has_rest: bool) -> pa.Table:
@@ -188,9 +193,9 @@ def _times(
                     is_other = column.name not in ids or f"c{column.id}" in values.column_names
                     if is_other or column.type not in (pa.date32(), NTZ, ZONED):
                         continue
-                    known = time_spans(table, specs, ids[column.name]) if specs else None
-                    if known is not None:
-                        spans.append((column, known))
+                    of_column = time_spans(table, specs, ids[column.name]) if specs else None
+                    if of_column is not None:
+                        spans.append((column, of_column))
             case Project():
                 texts += [output.text for output in node.outputs or ()]
             case Group():
@@ -221,8 +226,14 @@ def _identity_column(specs: Sequence[PartitionSpec], source: int | None) -> str 
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What is known of the partitions of a scan: their values, and those of times among them."""
+class _PartitionValues:
+    """The values of a scan's partitions, a row of them each, and expressions of times among them.
+
+    Args:
+        plan: What the scan reads.
+        values: The values, the number of rows, and the statistics of columns.
+        times: The expressions that have one value in each partition.
+    """
 
     plan: ScanPlan
     values: pa.Table
@@ -237,12 +248,12 @@ class _PartitionWriter(FragmentWriter):
         nodes: Sequence[PlanNode],
         root: int,
         semantics: Semantics,
-        known: _Known,
+        partitions: _PartitionValues,
     ) -> None:
         super().__init__(nodes, root, semantics, split=root)
-        self.plan = known.plan
-        self.known = known.values.schema
-        self.times = known.times
+        self.plan = partitions.plan
+        self.stored = partitions.values.schema
+        self.times = partitions.times
         self.names: dict[str, str] = {}
 
     def select(self, position: int) -> Selected:
@@ -258,9 +269,8 @@ class _PartitionWriter(FragmentWriter):
             except Declined:
                 if not self.is_true_of_all(part):
                     raise
-        columns = [exp.column(name, quoted=True) for name in below.types]
-        source = below.select.subquery(f"t{position}", copy=False)
-        return Selected(exp.select(*columns).from_(source).where(*kept), below.types)
+        rows = selected_from(below, f"t{position}", quoted_columns(below.types))
+        return Selected(rows.where(*kept, copy=False), below.types)
 
     def condition(self, part: exp.Expr, below: Selected) -> exp.Expr:
         """Write a condition that no partition can make an error, for others may leave it out."""
@@ -288,20 +298,16 @@ class _PartitionWriter(FragmentWriter):
     def scan(self, position: int, scan: Scan) -> Selected:
         self.scans.append(position)
         types: dict[str, pa.DataType] = {}
-        columns: list[exp.Expr] = []
         for column in scan.columns:
             self.names[f"c{column.id}"] = column.name
-            counted = [name for name in counted_names(column.id) if name in self.known.names]
-            types.update({name: self.known.field(name).type for name in counted})
-            columns += [exp.column(name, quoted=True) for name in counted]
+            counted = [name for name in counted_names(column.id) if name in self.stored.names]
+            types.update({name: self.stored.field(name).type for name in counted})
             name = f"c{column.id}"
-            if name in self.known.names and column.type is not None and is_plain(column.type):
+            if name in self.stored.names and column.type is not None and is_plain(column.type):
                 types[name] = column.type
-                columns.append(exp.column(name, quoted=True))
         for name in (*self.times.values, _ROWS):
-            columns.append(exp.column(name, quoted=True))
-            types[name] = self.known.field(name).type
-        return Selected(selected_table(_PARTITIONS, columns), types)
+            types[name] = self.stored.field(name).type
+        return Selected(selected_table(_PARTITIONS, quoted_columns(types)), types)
 
     def narrowed(self, below: Selected, outputs: Sequence[Output]) -> None:
         """Take no part in it: the number of rows goes along with the columns."""
@@ -309,7 +315,7 @@ class _PartitionWriter(FragmentWriter):
     def computed(self, below: Selected, name: str, outputs: Sequence[Output]) -> Selected:
         kept = [name for name in (*self.times.values, _ROWS) if name in below.types]
         carried = {name: below.types[name] for name in kept}
-        columns: list[exp.Expr] = [exp.column(name, quoted=True) for name in kept]
+        columns = quoted_columns(kept)
         rest: list[Output] = []
         for output in outputs:
             counted = self.counted(output.text, below.types)
@@ -365,33 +371,3 @@ class _PartitionWriter(FragmentWriter):
             raise Declined(why=f"a {call.name} of type {call.type} that is {columns[counted]}")
         of = exp.Min if call.name == "min" else exp.Max
         return Typed(of(this=exp.column(counted, quoted=True)), columns[counted])
-
-
-def _constant(query: FragmentQuery, rows: pa.Table) -> FragmentQuery | None:
-    """Write rows as a query; None where a value has no literal."""
-    schema = query.schema
-    if any(pa.types.is_binary(kind) for kind in schema.types):
-        return None
-    names = schema.names
-    columns = [
-        exp.alias_(cast(exp.column(name, quoted=True), kind), name, quoted=True)
-        for name, kind in zip(names, schema.types, strict=True)
-    ]
-    # Where there is no other row, one of NULLs gives the types and is left out afterwards.
-    values = [[exp.false(), *(cast(exp.Null(), kind) for kind in schema.types)]]
-    for row in range(rows.num_rows):
-        cells = [_literal(rows[at][row], kind) for at, kind in enumerate(schema.types)]
-        values.append([exp.true(), *cells])
-    table = exp.Values(
-        expressions=[exp.Tuple(expressions=value) for value in values],
-        alias=exp.TableAlias(
-            this=exp.to_identifier(_PARTITIONS),
-            columns=[exp.to_identifier(name, quoted=True) for name in (_IS_ROW, *names)],
-        ),
-    )
-    sql = exp.select(*columns).from_(table).where(exp.column(_IS_ROW, quoted=True))
-    return FragmentQuery(sql.sql(dialect=DataFusion), (), query.columns, schema)
-
-
-def _literal(value: pa.Scalar, data_type: pa.DataType) -> exp.Expr:
-    return cast(to_expression(value) if value.is_valid else exp.Null(), data_type)

@@ -45,7 +45,11 @@ PASSES: Final[Mapping[Side, frozenset[JoinType]]] = {
     ),
     Side.RIGHT: frozenset({JoinType.INNER, JoinType.RIGHT}),
 }
-"""The joins of which a side's row that is dropped leaves out its own rows and no others."""
+"""The joins whose rows each come of one row of a side, by the side.
+
+A row of it that is dropped leaves out its own rows and no others; rows of it that are divided among
+tasks give together what they give at once.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +133,19 @@ def ruled_out_by(
     Yields:
         The attribute of the operator, the position of a scan, and its column.
     """
-    known = {attribute: attribute for attribute in attributes}
+    sources = {attribute: attribute for attribute in attributes}
     at, parent = root, plan.parents.get(root)
-    while known and parent is not None:
+    while sources and parent is not None:
         match plan[parent]:
             case Join() as join:
                 side = Side.LEFT if join.right == at else Side.RIGHT
                 for attribute, scan, column in ruled_out_columns(plan, join, side, parts):
-                    if attribute in known:
-                        yield known[attribute], scan, column
+                    if attribute in sources:
+                        yield sources[attribute], scan, column
                 if join.right == at and not join.join_type.gives_right:
                     return
             case Project(renamed=pairs):
-                known = {new: known[old] for new, old in pairs if old in known}
+                sources = {new: sources[old] for new, old in pairs if old in sources}
             case Filter() | Limit():
                 pass
             case _:

@@ -42,6 +42,7 @@ from pennon.pushdown.selects.selected import (
     Selected,
     named,
     only_columns,
+    quoted_columns,
     selected_columns,
     selected_from,
     selected_table,
@@ -235,9 +236,8 @@ class FragmentWriter:
         self.parts.append(query)
         self.prunings |= writer.prunings
         self.implied |= writer.implied
-        columns: list[exp.Expr] = [exp.column(column, quoted=True) for column in query.schema.names]
         types = {field.name: field.type for field in query.schema}
-        return Selected(selected_table(name, columns), types)
+        return Selected(selected_table(name, quoted_columns(types)), types)
 
     def scan(self, position: int, scan: Scan) -> Selected:
         """Read a relation: its columns by their attributes' ids."""
@@ -261,8 +261,8 @@ class FragmentWriter:
         keys = [self.ordered(key, types) for key in node.order]
         if keys:
             below = with_columns_of(keys, below, f"k{position}")
-        names = [exp.column(name, quoted=True) for name in types]
-        select = selected_from(below, f"t{position}", names).limit(node.count, copy=False)
+        rows = selected_from(below, f"t{position}", quoted_columns(types))
+        select = rows.limit(node.count, copy=False)
         return Selected(select.order_by(*keys, copy=False) if keys else select, types)
 
     def ordered(self, key: SortKey, columns: Mapping[str, pa.DataType]) -> exp.Ordered:
@@ -379,7 +379,7 @@ class FragmentWriter:
         """Leave out the rows of groups that no join wants."""
         part = FragmentWriter(self.nodes, restriction.part, self.semantics).query()
         column = f"c{restriction.column}"
-        keys = selected_table(f"p{len(self.parts)}", [exp.column(column, quoted=True)])
+        keys = selected_table(f"p{len(self.parts)}", quoted_columns([column]))
         self.parts.append(part)
         types = {field.name: field.type for field in part.schema if field.name == column}
         return restricted_to_keys(name, below, f"c{restriction.key}", Selected(keys, types))

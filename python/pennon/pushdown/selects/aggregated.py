@@ -22,7 +22,7 @@ from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import Typed
 from pennon.pushdown.selects.counted_together import counted_together
 from pennon.pushdown.selects.expression_texts import columns_of
-from pennon.pushdown.selects.selected import Selected, named, selected_from
+from pennon.pushdown.selects.selected import Selected, named, quoted_columns, selected_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,7 +77,7 @@ def _count(call: AggregateCall, columns: Mapping[str, pa.DataType], semantics: S
     return Typed(exp.Count(this=counted), pa.int64())
 
 
-def told_apart(
+def with_argument_columns(
     name: str,
     below: Selected,
     calls: Sequence[AggregateCall],
@@ -118,7 +118,7 @@ def told_apart(
         rewritten.append(replace(call, argument=f"`{column}`"))
     if not own:
         return below, rewritten
-    kept: list[exp.Expr] = [exp.column(column, quoted=True) for column in below.types]
+    kept = quoted_columns(below.types)
     kept += [named(value.tree, column) for column, value in own.items()]
     types = {**below.types, **{column: value.type for column, value in own.items()}}
     return Selected(selected_from(below, name, kept), types), rewritten

@@ -68,5 +68,5 @@ def counted_together(
         fields += [exp.Literal.string(field.name), comparable(value)]
         types.append((field.name, value.type))
     whole = call("named_struct", *fields)
-    known = typed_condition(branch.this, columns, semantics)
-    return Typed(choice((known, whole), default=None), pa.struct(types))
+    is_counted = typed_condition(branch.this, columns, semantics)
+    return Typed(choice((is_counted, whole), default=None), pa.struct(types))

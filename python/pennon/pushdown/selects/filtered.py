@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.typed import columns_above
-from pennon.pushdown.selects.selected import Selected, selected_from
+from pennon.pushdown.selects.selected import Selected, quoted_columns, selected_from
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -54,9 +54,5 @@ def filtered(
 
 def _with_its_own_conditions_first(name: str, below: Selected) -> Selected:
     """Let no condition from above move in: DataFusion moves none past a limit."""
-    rows = selected_from(below, name, _columns(below.types))
+    rows = selected_from(below, name, quoted_columns(below.types))
     return Selected(rows.limit(_ALL_ROWS, copy=False), below.types)
-
-
-def _columns(types: Collection[str]) -> list[exp.Expr]:
-    return [exp.column(column, quoted=True) for column in types]

@@ -13,7 +13,7 @@ from pennon.predicate.expressions.aggregates import MOMENTS
 from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import is_carried
-from pennon.pushdown.selects.aggregated import told_apart
+from pennon.pushdown.selects.aggregated import with_argument_columns
 from pennon.pushdown.selects.counted_together import counted_together
 from pennon.pushdown.selects.selected import Selected, named, selected_from
 
@@ -59,7 +59,7 @@ def grouped(
     Raises:
         Declined: A part of it is not known to be computed as Spark does.
     """
-    below, calls = told_apart(f"{name}v", below, node.calls, semantics, node.write_call)
+    below, calls = with_argument_columns(f"{name}v", below, node.calls, semantics, node.write_call)
     types: dict[str, pa.DataType] = {}
     keys: list[exp.Expr] = []
     columns: list[exp.Expr] = []

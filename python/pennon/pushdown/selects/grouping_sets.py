@@ -68,16 +68,19 @@ def grouping_sets(
     if len(keys) < len(node.keys) or not sources:
         return None
     kept = {name for name, output in outputs.items() if set(output.texts) == {f"`{name}`"}}
-    parts = [_part(call, kept & columns.keys(), ansi=ansi) for call in node.calls]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    parts = [
+        part
+        for call in node.calls
+        if (part := _part(call, kept & columns.keys(), ansi=ansi)) is not None
+    ]
+    if len(parts) < len(node.calls):
         return None
     finest = [Output(int(name[1:]), f"`{name}`", columns[name]) for name in sources]
     count = len(keys[0].texts)
-    carried = [Expanded(part.output, (f"`c{part.output}`",) * count, part.type) for part in known]
+    carried = [Expanded(part.output, (f"`c{part.output}`",) * count, part.type) for part in parts]
     different = {output.id: output for output in keys}
     return GroupingSets(
-        replace(node, keys=finest, calls=known),
+        replace(node, keys=finest, calls=parts),
         Expand(expand.child, (), (*different.values(), *carried)),
         replace(node, write_call=_put_together),
     )

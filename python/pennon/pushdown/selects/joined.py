@@ -39,6 +39,7 @@ from pennon.pushdown.selects.join_conditions import (
 from pennon.pushdown.selects.selected import (
     Selected,
     named,
+    quoted_columns,
     random_column,
     selected_columns,
     selected_from,
@@ -62,7 +63,7 @@ _SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
 }
 # The rows of the right side of NOT IN, and those of them that are not NULL.
 _ROWS: Final = "n"
-_KNOWN: Final = "m"
+_VALUES: Final = "m"
 # The mark of a row with a partner, and the values that partners are found by.
 _FOUND: Final = "e"
 _VALUE: Final = "k"
@@ -103,7 +104,9 @@ def joined(
     partners = right.select
     if is_filter and node.is_null_safe:
         # EXCEPT and INTERSECT: DataFusion compares a row with all the copies of its partner.
-        partners = selected_from(right, f"{name}s", _columns(right.types)).distinct(copy=False)
+        partners = selected_from(right, f"{name}s", quoted_columns(right.types)).distinct(
+            copy=False
+        )
     beside = exp.Join(
         this=partners.subquery(f"{name}r", copy=False),
         on=condition,
@@ -112,12 +115,12 @@ def joined(
     filled = {JoinType.LEFT: right.types, JoinType.RIGHT: left.types, JoinType.FULL: both}
     names = filled.get(node.join_type)
     if names is None:
-        select = selected_from(left, name, _columns(types))
+        select = selected_from(left, name, quoted_columns(types))
         select.append("joins", beside)
         return Selected(select, types)
     columns = [
         named(varying(exp.column(column, quoted=True)), column) if column in names else written
-        for column, written in zip(types, _columns(types), strict=True)
+        for column, written in zip(types, quoted_columns(types), strict=True)
     ]
     return Selected(_outer(name, left, beside, types, columns), types)
 
@@ -142,7 +145,7 @@ def _outer(
         names: The columns of both sides that are read.
         columns: What is selected; ``varying`` where NULLs may have been filled in.
     """
-    below = selected_from(left, name, [*map(_column, names), random_column()])
+    below = selected_from(left, name, [*quoted_columns(names), random_column()])
     below.append("joins", beside)
     return selected_from(Selected(below, {}), f"{name}y", columns)
 
@@ -191,7 +194,7 @@ def restricted_to_keys(name: str, below: Selected, key: str, keys: Selected) -> 
         raise Declined(why="a key that is no value of the other side as it is")
     partner = selected_from(keys, f"{name}v", [named(exp.column(column, quoted=True), _VALUE)])
     equal = exp.EQ(this=exp.column(key, quoted=True), expression=exp.column(_VALUE, quoted=True))
-    select = selected_from(below, f"{name}b", _columns(below.types))
+    select = selected_from(below, f"{name}b", quoted_columns(below.types))
     beside = partner.subquery(f"{name}w", copy=False)
     select.append("joins", exp.Join(this=beside, on=equal, side="LEFT", kind="SEMI"))
     return Selected(select, below.types)
@@ -231,18 +234,18 @@ def _not_in(
         # Spark computes neither where the right side is empty, or has a NULL.
         raise Declined(why="NOT IN of what may be an error")
     equality = exp.EQ(this=enclosed(comparable(value)), expression=enclosed(comparable(member)))
-    columns = _columns(left.types)
+    columns = quoted_columns(left.types)
     partner = right.select.copy().subquery(f"{name}r", copy=False)
     lonely = selected_from(left, name, columns)
     lonely.append("joins", exp.Join(this=partner, on=equality, side="LEFT", kind="ANTI"))
-    rows, known = exp.Count(this=exp.Star()), exp.Count(this=member.tree.copy())
-    counted = selected_from(right, f"{name}s", [named(rows, _ROWS), named(known, _KNOWN)])
-    all_rows, all_known = (exp.column(column, quoted=True) for column in (_ROWS, _KNOWN))
+    rows, values = exp.Count(this=exp.Star()), exp.Count(this=member.tree.copy())
+    counted = selected_from(right, f"{name}s", [named(rows, _ROWS), named(values, _VALUES)])
+    all_rows, all_values = quoted_columns([_ROWS, _VALUES])
     kept = exp.or_(
         exp.EQ(this=all_rows.copy(), expression=whole_number(0)),
         exp.and_(
             exp.Not(this=is_null(value.tree.copy())),
-            exp.EQ(this=all_rows, expression=all_known),
+            exp.EQ(this=all_rows, expression=all_values),
         ),
     )
     select = selected_columns([column.copy() for column in columns])
@@ -256,7 +259,7 @@ def _beside(name: str, inputs: tuple[Selected, Selected]) -> Selected:
     """Write the value of a subquery, which has one row, beside all rows."""
     left, right = inputs
     types = {**left.types, **right.types}
-    select = selected_from(left, name, _columns(types))
+    select = selected_from(left, name, quoted_columns(types))
     value = right.select.subquery(f"{name}r", copy=False)
     select.append("joins", exp.Join(this=value, kind="CROSS"))
     return Selected(select, types)
@@ -293,7 +296,7 @@ def _existence(
     beside = exp.Join(
         this=partners.subquery(f"{name}r", copy=False), on=exp.and_(*equal), side="LEFT"
     )
-    columns = [*_columns(left.types), named(has_partner, exists)]
+    columns = [*quoted_columns(left.types), named(has_partner, exists)]
     select = _outer(name, left, beside, [*left.types, _FOUND], columns)
     return Selected(select, {**left.types, exists: pa.bool_()})
 
@@ -327,11 +330,3 @@ def _sides_of(
     if value.type != member.type:
         raise Declined(why="a membership of two types")
     return value, member
-
-
-def _columns(types: Mapping[str, pa.DataType]) -> list[exp.Expr]:
-    return list(map(_column, types))
-
-
-def _column(name: str) -> exp.Expr:
-    return exp.column(name, quoted=True)

@@ -12,6 +12,7 @@ from sqlglot import exp
 from pennon.pushdown.selects.selected import (
     Selected,
     named,
+    quoted_columns,
     random_column,
     selected_from,
     varying,
@@ -33,7 +34,7 @@ def with_columns_of(keys: Sequence[exp.Ordered], below: Selected, name: str) -> 
         below: What is ordered.
         name: A name for it.
     """
-    columns = [exp.column(column, quoted=True) for column in below.types]
+    columns = quoted_columns(below.types)
     varied = Selected(selected_from(below, name, [*columns, random_column()]), {})
     computed = [named(varying(key.this), f"o{at}") for at, key in enumerate(keys)]
     for at, key in enumerate(keys):

@@ -14,6 +14,7 @@ from pennon.predicate.typed import call
 from pennon.pushdown.selects.selected import (
     Selected,
     named,
+    quoted_columns,
     selected_columns,
     selected_from,
     whole_number,
@@ -58,7 +59,7 @@ def united(name: str, node: Union, inputs: Sequence[Selected]) -> Selected:
         )
     if whole is None or len(types) < len(node.columns):
         raise Declined(why="a union with a column that stands there twice")
-    names: list[exp.Expr] = [exp.column(type_, quoted=True) for type_ in types]
+    names = quoted_columns(types)
     return Selected(selected_columns(names).from_(whole.subquery(name, copy=False)), types)
 
 
@@ -94,6 +95,6 @@ def repeated(
     # A cross join with the numbers may go through all rows one by one.
     numbers = [whole_number(at) for at in range(len(node.outputs[0].texts))]
     listed = call("unnest", call("make_array", *numbers))
-    every = [*(exp.column(type_, quoted=True) for type_ in below.types), named(listed, _PROJECTION)]
+    every = [*quoted_columns(below.types), named(listed, _PROJECTION)]
     rows = Selected(selected_from(below, f"{name}n", every), below.types)
     return Selected(selected_from(rows, name, columns), types)

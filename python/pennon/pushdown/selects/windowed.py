@@ -43,7 +43,7 @@ from pennon.predicate.typed import (
     is_null,
 )
 from pennon.predicate.values.literals import literal_value
-from pennon.pushdown.selects.selected import Selected, named, selected_from
+from pennon.pushdown.selects.selected import Selected, named, quoted_columns, selected_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ class _Writer:
         results = {
             f"c{windowed.output}": self.result(windowed) for windowed in self.node.calls or ()
         }
-        columns = [exp.column(type_, quoted=True) for type_ in self.below.types]
+        columns = quoted_columns(self.below.types)
         inputs = [named(tree.copy(), column) for tree, column in self.inputs.items()]
         rows = Selected(selected_from(self.below, f"{name}a", [*columns, *inputs]), {})
         inner = selected_from(rows, name, [*(column.copy() for column in columns), *self.functions])
@@ -299,9 +299,9 @@ class _Writer:
 
 def _end(text: str) -> tuple[str | exp.Expr, str | None]:
     """Read an end of a frame as Spark writes it."""
-    known = _ENDS.get(text)
-    if known is not None:
-        return known
+    end = _ENDS.get(text)
+    if end is not None:
+        return end
     try:
         rows = int(text)
     except ValueError as reason:
