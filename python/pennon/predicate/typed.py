@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from decimal import Decimal
+from typing import Final
 
 import pyarrow as pa
 from sqlglot import exp
@@ -11,11 +13,10 @@ from sqlglot import exp
 from pennon.predicate.semantics import Declined
 from pennon.predicate.values.literals import to_expression, type_named
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 MAX_DIGITS: Final = 38
 WIDE_DIGITS: Final = 76
+INTEGER_DIGITS: Final[Mapping[int, int]] = {8: 3, 16: 5, 32: 10, 64: 19}
+"""How many digits the integers of so many bits have at most."""
 NTZ: Final = pa.timestamp("us")
 ZONED: Final = pa.timestamp("us", "UTC")
 _NAMES: Final[Mapping[pa.DataType, str]] = {
@@ -129,6 +130,16 @@ def call(name: str, *arguments: exp.Expr) -> exp.Expr:
 def integer(value: int, data_type: pa.DataType) -> exp.Expr:
     """Write an integer that has its type, for DataFusion holds a plain one for a BIGINT."""
     return cast(exp.Literal.number(value), data_type)
+
+
+def double(value: float) -> exp.Expr:
+    """Write a DOUBLE."""
+    return cast(exp.Literal.string(repr(float(value))), pa.float64())
+
+
+def least_decimal(scale: int) -> exp.Expr:
+    """Write the least decimal of a scale: a whole number times it has that many digits behind."""
+    return cast(exp.Literal.string(f"{Decimal(1).scaleb(-scale):f}"), pa.decimal128(scale, scale))
 
 
 def choice(*branches: tuple[exp.Expr, exp.Expr], default: exp.Expr | None) -> exp.Expr:

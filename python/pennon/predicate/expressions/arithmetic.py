@@ -12,16 +12,16 @@ Declined: what overflows where ANSI is off and Spark would wrap or give NULL.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions.casts import INTEGER_DIGITS, converted
+from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.floats.float_rounding import rounded_double
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
+    INTEGER_DIGITS,
     MAX_DIGITS,
     Typed,
     binary,
@@ -29,6 +29,7 @@ from pennon.predicate.typed import (
     choice,
     decimal_type,
     integer,
+    least_decimal,
     lossy_cast,
 )
 
@@ -189,10 +190,7 @@ def decimal_of_unscaled(value: Typed, precision: int, scale: int, semantics: Sem
     kept = pa.decimal128(precision, scale)
     exact = cast(value.tree, pa.decimal128(INTEGER_DIGITS[64], 0))
     if scale:
-        least = cast(
-            exp.Literal.string(f"{Decimal(1).scaleb(-scale):f}"), pa.decimal128(scale, scale)
-        )
-        exact = binary(exp.Mul, exact, least)
+        exact = binary(exp.Mul, exact, least_decimal(scale))
     return Typed(cast(exact, kept), kept, can_fail=True)
 
 

@@ -22,7 +22,6 @@ NULL rules: NULL stays NULL.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -30,28 +29,24 @@ from sqlglot import exp
 
 from pennon.predicate.expressions import calendar_cycles, time_texts
 from pennon.predicate.expressions.floats import whole_numbers
-from pennon.predicate.expressions.floats.float_rounding import double_of_decimal
+from pennon.predicate.expressions.floats.float_rounding import decimal_of_double, double_of_decimal
 from pennon.predicate.expressions.texts import parsed_texts
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
+    INTEGER_DIGITS,
     NTZ,
     ZONED,
     Typed,
     binary,
     call,
     cast,
-    choice,
-    integer,
     lossy_cast,
     sql_type,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pennon.predicate.semantics import Semantics
 
-INTEGER_DIGITS: Final[Mapping[int, int]] = {8: 3, 16: 5, 32: 10, 64: 19}
 _DOUBLE_DIGITS: Final = 15
 _PLAIN_FRACTION: Final = 6
 _TIMES: Final = (pa.date32(), NTZ, ZONED)
@@ -90,7 +85,7 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
     if value.is_decimal and target == pa.float64() and value.type.precision > _DOUBLE_DIGITS:
         return double_of_decimal(value)
     if pa.types.is_floating(value.type) and pa.types.is_decimal(target):
-        return Typed(_decimal_of_double(value.tree, target), target, can_fail=True)
+        return decimal_of_double(value, target)
     write = lossy_cast if _is_lossy(value, target) else cast
     return Typed(write(value.tree, target), target, can_fail=can_fail)
 
@@ -148,36 +143,6 @@ def _failure(value: Typed, target: pa.DataType, semantics: Semantics) -> bool | 
         is_number = pa.types.is_signed_integer(target) or target == pa.float64()
         return False if is_number else None
     return _time_failure(source, target, semantics)
-
-
-def _decimal_of_double(number: exp.Expr, target: pa.DataType) -> exp.Expr:
-    """Round as the DOUBLE's text says.
-
-    A text of at most 15 digits is that of the DOUBLE which is nearest to it, and greater DOUBLEs
-    have greater texts. So what is not less than the DOUBLE at the half is rounded up.
-    """
-    magnitude, units = call("abs", number), 10**target.scale
-    cut = cast(call("floor", binary(exp.Mul, magnitude, _double(units))), pa.int64())
-    odd = binary(exp.Add, binary(exp.Mul, integer(2, pa.int64()), cut), integer(1, pa.int64()))
-    half = binary(exp.Div, cast(exp.paren(odd), pa.float64()), _double(2 * units))
-    is_up = binary(exp.GTE, magnitude.copy(), half)
-    up = choice((is_up, integer(1, pa.int64())), default=integer(0, pa.int64()))
-    digits = cast(exp.paren(binary(exp.Add, cut.copy(), up)), pa.decimal128(INTEGER_DIGITS[64], 0))
-    if target.scale:
-        least = exp.Literal.string(f"{Decimal(1).scaleb(-target.scale):f}")
-        digits = binary(exp.Mul, digits, cast(least, pa.decimal128(target.scale, target.scale)))
-    rounded = cast(exp.paren(digits), target)
-    is_negative = binary(exp.LT, number.copy(), _double(0))
-    is_number = binary(exp.LT, magnitude.copy(), cast(exp.Literal.string("Infinity"), pa.float64()))
-    return choice(
-        (exp.And(this=is_number, expression=is_negative), exp.Neg(this=rounded)),
-        (is_number.copy(), rounded.copy()),
-        default=exp.Null(),
-    )
-
-
-def _double(value: int) -> exp.Expr:
-    return cast(exp.Literal.string(str(value)), pa.float64())
 
 
 def _text_failure(value: Typed, semantics: Semantics) -> bool | None:

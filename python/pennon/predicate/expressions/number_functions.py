@@ -33,6 +33,7 @@ from pennon.predicate.typed import (
     call,
     cast,
     choice,
+    double,
     integer,
     lossy_cast,
 )
@@ -48,7 +49,7 @@ _WHOLE: Final = pa.int64()
 def sign(value: Typed, semantics: Semantics) -> Typed:
     """Give -1, 0 or 1 as a DOUBLE; NaN and the zeros as they are."""
     number = converted(value, _DOUBLE, semantics)
-    one, zero = _double(1), _double(0)
+    one, zero = (Typed(double(value), _DOUBLE) for value in (1, 0))
     tree = choice(
         (call("isnan", number.tree.copy()), number.tree.copy()),
         (compared(exp.GT, number, zero).tree, one.tree),
@@ -168,7 +169,3 @@ def complement(value: Typed) -> Typed:
     if not value.is_integer:
         raise Declined(why=f"bits of {value.type}")
     return Typed(cast(binary(exp.Sub, integer(-1, value.type), value.tree), value.type), value.type)
-
-
-def _double(value: float) -> Typed:
-    return Typed(cast(exp.Literal.string(repr(float(value))), _DOUBLE), _DOUBLE)

@@ -33,6 +33,7 @@ from pennon.predicate.expressions.quotients import quotient, remainder, whole_qu
 from pennon.predicate.parse import parse_with_lists
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
+    INTEGER_DIGITS,
     NTZ,
     ZONED,
     Typed,
@@ -61,6 +62,8 @@ _COMPARISONS: Final = (
     *(exp.NullSafeEQ, exp.NullSafeNEQ),
 )
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul)
+# Spark takes a BIGINT for a decimal of one digit more than it has.
+_DECIMAL_OF_INTEGER: Final[Mapping[int, int]] = {**INTEGER_DIGITS, 64: 20}
 # Each is a CASE inside of the one before.
 _MOST_SEGMENTS: Final = 8
 
@@ -334,7 +337,7 @@ class _Reader:
         if not value.is_integer:
             return value
         literal = literal_value(value.tree)
-        digits = {8: 3, 16: 5, 32: 10, 64: 20}[value.type.bit_width]
+        digits = _DECIMAL_OF_INTEGER[value.type.bit_width]
         if literal is not None and literal.is_valid:
             digits = len(str(abs(literal.as_py())))
         return converted(value, pa.decimal128(digits, 0), self.semantics)

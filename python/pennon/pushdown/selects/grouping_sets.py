@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from pennon.plan import Expand, Expanded, Output
 from pennon.predicate.expressions.aggregates import SUM_DIGITS, extreme, total_of_parts
-from pennon.predicate.typed import MAX_DIGITS, Typed
+from pennon.predicate.typed import INTEGER_DIGITS, MAX_DIGITS, Typed
 from pennon.pushdown.selects.expression_texts import columns_of, tree_of
 from pennon.pushdown.selects.grouped import Aggregate
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pennon.plan import AggregateCall
 
 _IN_PARTS: Final = frozenset({"count", "sum", "min", "max"})
-_BIGINT_DIGITS: Final = 19
+_BIGINT_DIGITS: Final = INTEGER_DIGITS[64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.typed import Typed, binary, call, cast, choice, integer
+from pennon.predicate.typed import Typed, binary, call, cast, choice, double, integer
 
 if TYPE_CHECKING:
     from pennon.predicate.semantics import Semantics
@@ -36,7 +36,7 @@ def next_whole_number(
     if not semantics.ansi:
         return Typed(_within(value.tree, _LONG, name), _LONG)
     is_nan = call("isnan", value.tree.copy())
-    number = choice((is_nan, _double(0)), default=value.tree.copy())
+    number = choice((is_nan, double(0)), default=value.tree.copy())
     return Typed(cast(call(name, number), _LONG), _LONG, can_fail=True)
 
 
@@ -46,8 +46,8 @@ def cut_number(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed
         return Typed(_within(value.tree, target, None), target)
     if target != _LONG:
         return Typed(cast(value.tree, target), target, can_fail=True)
-    is_last = binary(exp.EQ, value.tree.copy(), _double(2**63))
-    other = choice((is_last, _double(0)), default=value.tree.copy())
+    is_last = binary(exp.EQ, value.tree.copy(), double(2**63))
+    other = choice((is_last, double(0)), default=value.tree.copy())
     whole = choice((is_last.copy(), integer(2**63 - 1, _LONG)), default=cast(other, _LONG))
     return Typed(whole, _LONG, can_fail=True)
 
@@ -56,11 +56,11 @@ def _within(number: exp.Expr, target: pa.DataType, name: str | None) -> exp.Expr
     """Cut a DOUBLE, after ``floor`` or ``ceil``: 0 of NaN, and what is beyond a type is its end."""
     ends = 2 ** (target.bit_width - 1)
     is_nan = call("isnan", number.copy())
-    is_above = binary(exp.GTE, number.copy(), _double(ends))
-    is_below = binary(exp.LT, number.copy(), _double(-ends))
+    is_above = binary(exp.GTE, number.copy(), double(ends))
+    is_below = binary(exp.LT, number.copy(), double(-ends))
     # Also where DataFusion computes every branch there is nothing beyond the type.
     inside = choice(
-        (is_nan, _double(0)), (is_above, _double(0)), (is_below, _double(0)), default=number.copy()
+        (is_nan, double(0)), (is_above, double(0)), (is_below, double(0)), default=number.copy()
     )
     whole = cast(inside if name is None else call(name, inside), target)
     return choice(
@@ -69,7 +69,3 @@ def _within(number: exp.Expr, target: pa.DataType, name: str | None) -> exp.Expr
         (is_below.copy(), integer(-ends, target)),
         default=whole,
     )
-
-
-def _double(value: float) -> exp.Expr:
-    return cast(exp.Literal.string(repr(float(value))), _DOUBLE)
