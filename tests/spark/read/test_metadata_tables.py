@@ -109,6 +109,14 @@ def test_partitions_are_shown_by_statement(spark: SparkSession, table: str) -> N
         spark.sql("USE spark_catalog.default")
 
 
+@pytest.mark.parametrize("name", ["files", "PARTITIONS"])
+def test_metadata_that_is_named_as_a_table_is_called_metadata(
+    spark: SparkSession, table: str, name: str
+) -> None:
+    with pytest.raises(AnalysisException, match=f"metadata of the table {table}"):
+        rows(spark, f"SHOW PARTITIONS {table}.{name}")
+
+
 def test_files_are_those_on_disk(spark: SparkSession, table: str) -> None:
     files = rows(spark, f"SELECT * FROM {table}.files")
     assert sum(row.record_count for row in files) == rows(spark, f"SELECT * FROM {table}").__len__()

@@ -152,7 +152,7 @@ def rename_table(request: m.RenameTable) -> m.EmptyReply:
     """Answer ``rename_table``."""
     try:
         tables.rename(request.catalog, request.identifier, request.to)
-    except NamespaceNotFound:
+    except TableNotFound:
         refuse_change(request, "rename", "Rename the table itself")
         raise
     return m.EmptyReply()
@@ -162,7 +162,7 @@ def alter_table(request: m.AlterTable) -> m.TableReply:
     """Answer ``alter_table``."""
     try:
         altered = alter.alter_table(request.catalog, request.identifier, request.changes)
-    except NamespaceNotFound:
+    except TableNotFound:
         refuse_change(request, "alter", "Alter the table itself")
         raise
     return _described(altered)

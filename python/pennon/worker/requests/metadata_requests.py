@@ -63,7 +63,9 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
     except (TableNotFound, NamespaceNotFound):
         _check_namespace_is_named(request.catalog, tuple(above), name)
         if name.lower() in METADATA_TABLES and not _is_namespace(request.catalog, tuple(above)):
-            raise  # SHOW PARTITIONS names the metadata table of a table that is not there
+            # SHOW PARTITIONS names the metadata table of a table that is not there.
+            _check_is_no_metadata(request.catalog, tuple(above))
+            raise
         return None
     definition = METADATA_TABLES.get(name.lower())
     has_manifest = table.stored.has_manifest
@@ -86,6 +88,18 @@ def _is_namespace(catalog: Catalog, name: tuple[str, ...]) -> bool:
     except NamespaceNotFound:
         return False
     return True
+
+
+def _check_is_no_metadata(catalog: Catalog, table: tuple[str, ...]) -> None:
+    """Fail for ``orders.files`` whose own metadata is looked for.
+
+    Raises:
+        TableNotFound: It is the metadata of a table.
+    """
+    *above, name = table
+    if above and name.lower() in METADATA_TABLES and Directory(catalog).find(tuple(above)):
+        near = f"it is metadata of the table {catalog.full_name(tuple(above))}"
+        raise TableNotFound(table=catalog.full_name(table), near=near)
 
 
 def _check_namespace_is_named(catalog: Catalog, table: tuple[str, ...], name: str) -> None:
