@@ -51,7 +51,7 @@ def _key(catalog: Catalog, name: tuple[str, ...]) -> TableKey | None:
         return None
     root = plain_path(catalog.root)
     try:
-        manifest = open_manifest(root, storage_options=catalog.storage)
+        manifest = open_manifest(root, storage_options=catalog.storage, is_read_only=True)
     except (NamespaceHasNoManifest, StorageFailure):
         return None
     version, identity = int(manifest.version), version_identity(manifest)

@@ -15,6 +15,7 @@ import lance
 from lance.file import LanceFileSession
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
+from pennon.caching.lance_sessions import forget_sessions, lance_session
 from pennon.errors import LeafMissing, LeafReadAtReference
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ __all__ = [
     "forget_leaves",
     "leaf_missing",
     "leaf_uri",
-    "limit_sessions",
     "open_leaf",
     "open_own_leaf",
     "resolve_reference",
@@ -40,9 +40,6 @@ FIRST_DETACHED: Final = 1 << 63
 _DATASET_BYTES: Final = 10 << 10
 _FRAGMENT_BYTES: Final = 1 << 10
 _OPENED_BYTES: Final = 96 << 20
-_SESSIONS: Final = 4
-# Beside a pool of queries, what Lance remembers is a part of it at most.
-_SHARE_OF_POOL: Final = 4
 _MAIN: Final = "main"
 # Beyond so many files of a folder it is listed: a request each takes longer.
 _MOST_ASKED_FOR: Final = 16
@@ -51,43 +48,6 @@ _opened: Final[Cache[lance.LanceDataset]] = Cache(
     max_bytes=_OPENED_BYTES,
     weigh=lambda dataset: _DATASET_BYTES + _FRAGMENT_BYTES * len(dataset.get_fragments()),
 )
-
-
-class _Remembered:
-    """What a session of Lance remembers of files and of their indexes, in bytes."""
-
-    metadata_bytes = 256 << 20
-    index_bytes = 512 << 20
-
-
-# What Lance remembers of files is no secret of one session to another one with its credentials.
-_sessions: Final[Cache[lance.Session]] = Cache(
-    "Lance sessions", max_bytes=_SESSIONS, weigh=lambda _: 1
-)
-
-
-def limit_sessions(pool_bytes: int) -> None:
-    """Bound what Lance remembers of files by the memory that queries may take.
-
-    Args:
-        pool_bytes: The size of the pool in bytes. Sessions that are there keep their bounds.
-
-    Example:
-        >>> limit_sessions(8 << 30)
-    """
-    most = pool_bytes // _SHARE_OF_POOL
-    _Remembered.metadata_bytes = min(_Remembered.metadata_bytes, most)
-    _Remembered.index_bytes = min(_Remembered.index_bytes, most)
-
-
-def _session(storage: str) -> lance.Session:
-    return _sessions.find(
-        TableKey("", 0, "", storage),
-        lambda: lance.Session(
-            metadata_cache_size_bytes=_Remembered.metadata_bytes,
-            index_cache_size_bytes=_Remembered.index_bytes,
-        ),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +156,7 @@ def _open(
     options = dict(storage_options) if storage_options else None
     try:
         return lance.dataset(
-            uri, version=version, storage_options=options, session=_session(storage)
+            uri, version=version, storage_options=options, session=lance_session(storage)
         )
     except (ValueError, OSError) as error:
         if not _says_missing(error):
@@ -297,7 +257,7 @@ def check_is_main(root: str, location: str, branch: str | None, tag: str | None)
 def forget_leaves() -> None:
     """Drop the opened datasets, for example of a dropped table: they only hold memory."""
     _opened.forget(lambda _: True)
-    _sessions.forget(lambda _: True)
+    forget_sessions()
 
 
 def drop_dataset(uri: str, storage_options: Mapping[str, str]) -> None:

@@ -122,7 +122,7 @@ class Snapshot:
 
         Spec: "Metadata Definition".
         """
-        manifest = open_manifest(location, version, timestamp, storage_options)
+        manifest = open_manifest(location, version, timestamp, storage_options, is_read_only=True)
         options = storage_options or _NO_OPTIONS
         if (version is not None or timestamp is not None) and not has_specs(manifest.metadata):
             manifest = when_made(location, manifest, options)

@@ -123,8 +123,8 @@ def metadata_version() -> str:
 def _meet(text: str) -> Jvm:
     """Refuse a JVM of another version, and take on what it says of itself."""
     # Imported after the check, too: they import Arrow and Lance.
+    from pennon.caching.lance_sessions import limit_sessions  # noqa: PLC0415
     from pennon.execution.memory import pool_bytes  # noqa: PLC0415
-    from pennon.leaf.dataset import limit_sessions  # noqa: PLC0415
     from pennon.starting_jvm import started_by  # noqa: PLC0415
     from pennon.worker.handshake import jvm_of  # noqa: PLC0415
     from pennon.worker.malloc_arenas import limit_arenas  # noqa: PLC0415

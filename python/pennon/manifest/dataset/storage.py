@@ -12,6 +12,8 @@ from typing import Final
 import lance
 from lance.dataset import Version
 
+from pennon.caching import storage_identity
+from pennon.caching.lance_sessions import lance_session
 from pennon.errors import (
     InternalError,
     NamespaceHasNoManifest,
@@ -76,8 +78,19 @@ def open_manifest(
     version: int | None = None,
     timestamp: datetime | None = None,
     storage_options: StorageOptions | None = None,
+    *,
+    is_read_only: bool = False,
 ) -> lance.LanceDataset:
     """Open ``__manifest`` at a version, as of a time, or at its latest version.
+
+    Args:
+        location: Path or URL of the namespace.
+        version: Version of ``__manifest``, or None.
+        timestamp: The last version committed at or before this time; zone-less means UTC.
+        storage_options: Given to Lance.
+        is_read_only: Whether nothing is committed on top of it. Lance then remembers what it has
+            read; of the transactions behind a commit it would remember the numbers alone, which
+            a table made anew at this place has as well.
 
     Raises:
         NamespaceHasNoManifest: There is no ``__manifest`` at the location.
@@ -85,15 +98,15 @@ def open_manifest(
         StorageFailure: The storage refused; the options are not part of the error.
     """
     if version is None or timestamp is not None:
-        dataset = _open(location, None, storage_options)
+        dataset = _open(location, None, storage_options, is_read_only=is_read_only)
         if timestamp is not None:
             version = _version_as_of(dataset, location, timestamp)
         if version is None or version == dataset.version:
             return dataset
     try:
-        return _open(location, version, storage_options)
+        return _open(location, version, storage_options, is_read_only=is_read_only)
     except (NamespaceHasNoManifest, OverflowError) as error:
-        dataset = _open(location, None, storage_options)
+        dataset = _open(location, None, storage_options, is_read_only=is_read_only)
         raise SnapshotNotFound(
             location=location,
             asked=f"at version {version}",
@@ -102,11 +115,19 @@ def open_manifest(
 
 
 def _open(
-    location: str, version: int | None, storage_options: StorageOptions | None
+    location: str,
+    version: int | None,
+    storage_options: StorageOptions | None,
+    *,
+    is_read_only: bool,
 ) -> lance.LanceDataset:
+    session = lance_session(storage_identity(storage_options)) if is_read_only else None
     try:
         return lance.dataset(
-            manifest_uri(location), version=version, storage_options=dict(storage_options or {})
+            manifest_uri(location),
+            version=version,
+            storage_options=dict(storage_options or {}),
+            session=session,
         )
     except ValueError as error:
         if "not found" in str(error).lower():
