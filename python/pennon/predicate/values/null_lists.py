@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FEWEST: Final = 2
+# A union of types is made anew each time that it is written, and is asked slowly.
+_LISTS_AND_ORS: Final = (exp.In, exp.Or)
 
 
 def with_null_safe_lists(tree: exp.Expr) -> exp.Expr:
@@ -52,7 +54,7 @@ def _lists_and_ors(tree: exp.Expr) -> Iterator[exp.Expr]:
         if isinstance(node, list):
             waiting += node
         elif isinstance(node, exp.Expr):
-            if isinstance(node, exp.In | exp.Or):
+            if isinstance(node, _LISTS_AND_ORS):
                 yield node
             waiting += node.args.values()
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="DataclassInstance")
 
 _AS_THEY_ARE: Final = frozenset({str, int, float, bool, type(None)})
+_LISTS: Final = (tuple, list)
 
 
 def decode(cls: type[T], message: object) -> T:
@@ -102,9 +103,10 @@ def _read(annotation: Any, value: object, where: str) -> Any:
         has_length = arguments[-1] is not ...
         if not isinstance(value, list) or (has_length and len(value) != len(arguments)):
             raise _wrong(where, value, f"a list of {len(arguments)}" if has_length else "a list")
-        if arguments[0] is object:
+        kind = arguments[0]
+        if kind is object or (kind in _AS_THEY_ARE and all(type(item) is kind for item in value)):
             return tuple(value)
-        return tuple(_read(arguments[0], item, where) for item in value)
+        return tuple(_read(kind, item, where) for item in value)
     if origin is Mapping:
         if not isinstance(value, dict):
             raise _wrong(where, value, "an object")
@@ -140,8 +142,8 @@ def _written(value: object) -> object:
         return value
     if hasattr(value, "__dataclass_fields__"):
         return encode(value)  # type: ignore[arg-type]
-    if isinstance(value, tuple | list):
-        return [_written(item) for item in value]
+    if isinstance(value, _LISTS):
+        return [item if type(item) in _AS_THEY_ARE else _written(item) for item in value]
     if isinstance(value, Mapping):
         return {key: _written(item) for key, item in value.items()}
     if isinstance(value, pa.Schema):
