@@ -65,6 +65,14 @@ def test_a_condition_that_partition_values_decide_chooses_by_any_function(tmp_pa
         ("NOT t < TIMESTAMP_NTZ '2026-01-02 00:00:00'", 32, 47),
         ("t >= CAST('2026-01-02' AS TIMESTAMP)", 32, 47),
         ("local >= TIMESTAMP '2026-01-02 00:00:00'", 24, 47),
+        ("date(t) = DATE '2026-01-01'", 8, 31),
+        ("to_date(t) > '2026-1-1'", 32, 47),
+        ("DATE '2026-01-01' > CAST(t AS DATE)", 0, 7),
+        ("date(t) <= DATE '2026-01-01'", 0, 31),
+        ("NOT date(t) BETWEEN DATE '2025-12-01' AND DATE '2026-01-01'", 32, 47),
+        ("NOT date(t) <> DATE '2026-01-01'", 8, 31),
+        ("date(t) IN (DATE '2026-01-02', DATE '2026-01-01')", 8, 47),
+        ("date(local) = DATE '2026-01-02'", 24, 47),
     ],
 )
 def test_times_of_a_condition_are_those_of_the_session(

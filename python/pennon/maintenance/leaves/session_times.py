@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import PredicateNotEvaluable
+from pennon.maintenance.leaves.session_days import ranges_of_days
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.semantics import is_utc_zone
 from pennon.predicate.spark_dialect import SparkSql
@@ -73,7 +74,11 @@ def in_session_zone(
     if is_utc_zone(time_zone):
         return condition
     zone = _zone(time_zone)
-    read = condition.copy()
+
+    def has_zoned_times(column: exp.Column) -> bool:
+        return _zoned_column(column, schema) is True
+
+    read = ranges_of_days(condition.copy(), has_zoned_times)
     for comparison in list(read.find_all(*_COMPARISONS)):
         is_zoned = _is_zoned(comparison, schema)
         if is_zoned is None:
@@ -95,10 +100,16 @@ def in_session_zone(
 def _is_zoned(comparison: exp.Expr, schema: NamespaceSchema) -> bool | None:
     """Whether the times that a column is compared with are of a zone; None where it has no time."""
     for column in comparison.iter_expressions():
-        if isinstance(column, exp.Column):
-            field = schema.field_by_path([part.name for part in column.parts])
-            if field is not None and pa.types.is_timestamp(field.field.type):
-                return field.field.type.tz is not None
+        is_zoned = _zoned_column(column, schema) if isinstance(column, exp.Column) else None
+        if is_zoned is not None:
+            return is_zoned
+    return None
+
+
+def _zoned_column(column: exp.Column, schema: NamespaceSchema) -> bool | None:
+    field = schema.field_by_path([part.name for part in column.parts])
+    if field is not None and pa.types.is_timestamp(field.field.type):
+        return field.field.type.tz is not None
     return None
 
 
