@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -13,16 +14,23 @@ from tests.transaction.test_races_behind_the_last_look import behind_the_look, r
 
 import pennon
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl import table_ddl
+from pennon.catalog.ddl.alter import alter_table
 from pennon.catalog.ddl.replaced_table import unchanged_since_read
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import (
     StorageFailure,
+    TableNotFound,
     TransactionModeChanged,
     UnsupportedTableChange,
     WriteConflict,
 )
+from pennon.manifest.commits import root_change, stated_commit
 from pennon.manifest.commits.mode_commit import begin_change
 from pennon.manifest.format.change_notice import REPLACED, ChangeNotice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EU, US = {"id": 1, "region": "eu"}, {"id": 2, "region": "us"}
 
@@ -82,6 +90,67 @@ def test_columns_that_changed_since_the_table_was_read_are_a_conflict(
         unchanged_since_read(table, read),
     ):
         pytest.fail("the name would move")
+
+
+def before_columns_are_committed(
+    monkeypatch: pytest.MonkeyPatch, others: Callable[[], object]
+) -> None:
+    """Let others commit when the next change of columns has looked."""
+    commit = stated_commit.commit_metadata
+
+    def held(*args: Any) -> Any:
+        monkeypatch.setattr(root_change, "commit_metadata", commit)
+        others()
+        return commit(*args)
+
+    monkeypatch.setattr(root_change, "commit_metadata", held)
+
+
+def test_a_column_is_not_added_to_a_table_whose_name_moves(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was acknowledged, and went with the table."""
+    read = [(location, pennon.open(location).version)]
+    with contextlib.ExitStack() as replacing:
+        before_columns_are_committed(
+            monkeypatch,
+            lambda: replacing.enter_context(unchanged_since_read(loaded(location), read)),
+        )
+        for _ in range(2):  # it has looked before, and behind
+            with pytest.raises(TransactionModeChanged, match="another table is being put in its"):
+                pennon.open(location).add_column("x", pa.int32())
+        assert pennon.open(location).schema.names == ["id", "region"]
+
+
+@pytest.mark.parametrize("of", [[], [EU]])
+def test_a_column_is_added_to_the_table_that_has_got_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: list[dict[str, object]]
+) -> None:
+    """It was acknowledged, in a folder that it had made anew where the replaced table had been."""
+    lake = pennon.connect(str(tmp_path))
+    old, new = lake.create_table("t", SCHEMA), lake.create_table("made", SCHEMA)
+    old.append(of)
+    catalog = Catalog("lance", str(tmp_path))
+
+    def replaced() -> None:
+        read = [(old.location, old.refresh().version)]
+        table_ddl.publish(catalog, ("t",), new.location, "replace", read)
+
+    before_columns_are_committed(monkeypatch, replaced)
+    column = {"change": "add_column", "column": ["x"], "type": '"integer"'}
+    changed = alter_table(catalog, ("t",), [column])
+    assert changed.snapshot.location == new.location
+    assert "x" in pennon.open(new.location).schema.names
+
+
+def test_a_column_is_not_added_to_a_table_that_is_dropped_meanwhile(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = Catalog("lance", location)
+    before_columns_are_committed(monkeypatch, lambda: table_ddl.drop(catalog, (location,)))
+    with pytest.raises(TableNotFound):
+        pennon.open(location).add_column("x", pa.int32())
+    assert not [path for path in Path(location).rglob("*") if path.is_file()]
 
 
 def test_what_goes_wrong_while_the_name_moves_lets_writers_go_on(location: str) -> None:

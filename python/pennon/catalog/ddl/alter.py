@@ -26,14 +26,15 @@ from pennon.catalog.ddl.write_order_change import checked_order, followed_order
 from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.partitioning import FieldChange, evolved_spec, partitioned_by_columns
 from pennon.catalog.tables.loaded_table import Table, load
-from pennon.errors import UnsupportedTableChange, WriteConflict
+from pennon.errors import NamespaceHasNoManifest, UnsupportedTableChange, WriteConflict
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
-from pennon.manifest.format.change_notice import ALTERED
-from pennon.manifest.transaction_mode import STRONG, WEAK
+from pennon.manifest.format.change_notice import ALTERED, REPLACED
+from pennon.manifest.transaction_mode import STRONG, WEAK, change_under_way
 from pennon.manifest.versions.retention import check_retention
 from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
 from pennon.spec.write_order import WRITE_ORDER
+from pennon.transaction.abandoned_change import settled
 from pennon.transaction.concurrency.isolation import check_isolation
 from pennon.transaction.concurrency.row_change_mode import check_row_change_modes
 from pennon.transaction.writer_fence import without_writers
@@ -91,6 +92,7 @@ def alter_table(
         RowChangeModeRefused: A property asks for rows to be changed in a way that there is not.
         InvalidRetention: A property about the versions that are kept is no number it can be.
         TablePropertyRefused: A property that another format acts upon.
+        TransactionModeChanged: Another table is being put in its place.
         WriteConflict: Others changed the table each time it was tried.
     """
     statement = _statement(changes)
@@ -202,8 +204,11 @@ def _until_committed(catalog: Catalog, identifier: Name, change: _Change) -> Tab
     for _ in range(_ATTEMPTS):
         table = load(catalog, identifier)
         table.stored.check_alterable()
-        with by_name(table.name):
-            outcome = change(table)
+        try:
+            with by_name(table.name):
+                outcome = change(_kept(table))
+        except NamespaceHasNoManifest:  # it was dropped, or another has its name by now
+            continue
         match outcome:
             case ManifestCommitted():
                 return load(catalog, identifier)
@@ -211,6 +216,15 @@ def _until_committed(catalog: Catalog, identifier: Name, change: _Change) -> Tab
                 continue
     why = f"other changes came first {_ATTEMPTS} times"
     raise WriteConflict(table=catalog.full_name(identifier), why=why)
+
+
+def _kept(table: Table) -> Table:
+    """Refuse to change a table while another one is put in its place, which would not have it."""
+    notice = change_under_way(table.snapshot)
+    if notice is None or notice.target != REPLACED:
+        return table
+    mode = STRONG if table.snapshot.is_strong else WEAK
+    return replace(table, snapshot=settled(table.snapshot, mode))
 
 
 def _order_property(order: str | None) -> dict[str, object]:

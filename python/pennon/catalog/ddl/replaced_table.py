@@ -21,7 +21,11 @@ from pennon.errors import (
 )
 from pennon.manifest import Snapshot
 from pennon.manifest.commits.commit_lookup import rewritten_leaves
+from pennon.manifest.commits.stated_commit import confirm_schema
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.change_notice import REPLACED
+from pennon.manifest.table_identity import open_commit_base
 from pennon.transaction.concurrency.read_set import ReadSet
 from pennon.transaction.writer_fence import without_writers
 
@@ -73,6 +77,7 @@ def unchanged_since_read(
     with without_writers(newest, REPLACED, named_at) as fence:
         for version in versions:
             _check_same(table, version, fence.snapshot)
+        _keep_columns(table, fence.snapshot)
         fence.check()
         yield
 
@@ -89,6 +94,16 @@ def _check_same(table: Table, version: int, held: Snapshot) -> None:
     )
     if conflict is not None:
         raise _changed(table, f"partition {conflict.partition}: {conflict.reason}")
+
+
+def _keep_columns(table: Table, held: Snapshot) -> None:
+    """Refuse every change of columns that was begun before; the fence refuses those of rows."""
+    try:
+        confirm_schema(open_commit_base(held), held.storage_options)
+    except (OSError, RuntimeError, ValueError) as error:
+        if not is_conflict(error):
+            raise storage_failure("replace", held.location, error) from error
+        raise _changed(table, "another commit changed its columns meanwhile") from error
 
 
 def _options(snapshot: Snapshot) -> dict[str, str]:

@@ -1,13 +1,20 @@
-"""Commits of ``__manifest`` that write no rows: their record is Lance's commit message."""
+"""Commits of ``__manifest`` that write no rows: their record is Lance's commit message.
+
+They read no file of the table either, so that Lance makes one where the table was dropped since it
+was opened, in a folder that is made anew. Such a commit is found out, and removed.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from typing import TYPE_CHECKING
 
 import lance
 
+from pennon.errors import NamespaceHasNoManifest
+from pennon.manifest.dataset.storage import MANIFEST
 from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
 from pennon.manifest.format.properties import SCHEMA
 
@@ -48,6 +55,7 @@ def commit_metadata(
         storage_options: Given to Lance.
 
     Raises:
+        NamespaceHasNoManifest: The table was dropped meanwhile.
         OSError: Another commit came first, or the storage refused.
     """
     updates = lance.LanceOperation.UpdateMap(dict(written))
@@ -72,6 +80,7 @@ def restore_version(
         storage_options: Given to Lance.
 
     Raises:
+        NamespaceHasNoManifest: The table was dropped meanwhile.
         OSError: The storage refused.
     """
     brought = lance.LanceOperation.Restore(restored)
@@ -117,10 +126,38 @@ def _committed(  # noqa: PLR0917
         schema_id=schema_id(base.metadata),
         made_at=int(time.time()),
     )
-    return lance.LanceDataset.commit(
+    options = dict(storage_options or {})
+    made = lance.LanceDataset.commit(
         dataset,
         operation,
         read_version=dataset.version,
         commit_message=record.to_json(),
-        storage_options=dict(storage_options or {}) or None,
+        storage_options=options or None,
     )
+    if _is_dropped(dataset, made, options):
+        location = str(made.uri).rstrip("/").removesuffix(f"/{MANIFEST}")
+        raise NamespaceHasNoManifest(location=location)
+    return made
+
+
+def _is_dropped(
+    before: lance.LanceDataset, made: lance.LanceDataset, options: dict[str, str]
+) -> bool:
+    """Whether a commit stands where nothing is left of the table; it is removed then.
+
+    The version before may merely have expired, where others stand or the rows can be read.
+    """
+    try:
+        lance.dataset(before.uri, version=before.version, storage_options=options or None)
+    except (OSError, ValueError):
+        if [int(entry["version"]) for entry in made.versions()] != [int(made.version)]:
+            return False
+    else:
+        return False
+    try:
+        is_read = bool(made.get_fragments()) and made.to_table(limit=1).num_rows >= 0
+    except (OSError, ValueError, RuntimeError):
+        with contextlib.suppress(OSError, ValueError):
+            lance.LanceDataset.drop(made.uri, storage_options=options or None)
+        return True
+    return not is_read
