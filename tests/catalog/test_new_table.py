@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+import pennon
 from pennon.catalog.columns.spark_types import spark_schema
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl
@@ -168,3 +169,35 @@ def test_a_collation_of_all_columns_to_come_is_refused_where_it_is_set(
     with pytest.raises(TablePropertyRefused, match="compared by their bytes"):
         alter_table(catalog, ("ns", "t"), [setting])
     alter_table(catalog, ("ns", "t"), [{**setting, "value": "UTF8_BINARY"}])
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (pa.string_view(), pa.string()),
+        (pa.list_(pa.field("x", pa.string_view(), nullable=False)), None),
+        (pa.map_(pa.string_view(), pa.decimal32(5, 2)), pa.map_(pa.string(), pa.decimal128(5, 2))),
+        (pa.struct({"a": pa.large_list(pa.binary_view())}), None),
+        (pa.decimal64(12, 2), pa.decimal128(12, 2)),
+        (pa.list_(pa.float32(), 2), pa.list_(pa.float32(), 2)),
+    ],
+)
+def test_values_of_forms_that_lance_lacks_are_stored_in_another(
+    tmp_path: Path, given: pa.DataType, stored: pa.DataType | None
+) -> None:
+    """A table of a data frame of Polars, whose texts are views, was made and took no row."""
+    values = pa.array([None], given)
+    table = pennon.create(tmp_path / "t", pa.schema({"id": pa.int64(), "v": given}), ["id"])
+    table.append(pa.table({"id": [1], "v": values}))
+    assert table.scan().to_arrow()["v"].to_pylist() == [None]
+    if stored is not None:
+        assert table.schema.field("v").type == stored
+
+
+@pytest.mark.parametrize("kind", [pa.list_view(pa.int32()), pa.month_day_nano_interval()])
+def test_a_type_that_lance_lacks_is_refused_by_its_column(
+    tmp_path: Path, kind: pa.DataType
+) -> None:
+    with pytest.raises(UnsupportedColumnType, match="column v: type .* no counterpart in Lance"):
+        pennon.create(tmp_path / "t", pa.schema({"v": kind}))
+    assert not (tmp_path / "t").exists()

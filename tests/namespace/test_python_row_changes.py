@@ -12,6 +12,7 @@ import pytest
 
 import pennon
 from pennon.errors import (
+    ArgumentRefused,
     MergeCardinality,
     MergeKeyRefused,
     NamespacePinned,
@@ -161,6 +162,8 @@ def test_what_no_merge_can_do_is_refused_and_changes_nothing(tmp_path: Path) -> 
     for on in refused:
         with pytest.raises(MergeKeyRefused):
             table.merge(twice, on).when_matched_update_all().execute()
+    with pytest.raises(ArgumentRefused, match="does nothing with any row"):
+        table.merge(twice, "id").execute()
     for values, error in (
         ({"absent": 1}, WriteColumnUnknown),
         ({"v": "'text'"}, WriteTypeMismatch),

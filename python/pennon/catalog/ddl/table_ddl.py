@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import arrow_schema, check_column_name, check_structs
+from pennon.catalog.columns.stored_types import stored_schema
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
 from pennon.catalog.ddl.counted_columns_property import check_counted_columns
 from pennon.catalog.ddl.foreign_properties import check_names
@@ -124,7 +125,7 @@ def stage(
         check_name(identifier)
     check_meaning(catalog.name, catalog.full_name(identifier), properties, transforms)
     check_new_table(catalog.full_name(identifier), properties)
-    arrow = schema if isinstance(schema, pa.Schema) else arrow_schema(schema)
+    arrow = stored_schema(schema) if isinstance(schema, pa.Schema) else arrow_schema(schema)
     columns = NamespaceSchema.with_fresh_ids(arrow)
     for column in columns.arrow:
         check_column_name(column.name)

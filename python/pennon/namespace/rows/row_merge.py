@@ -19,7 +19,12 @@ from sqlglot import exp
 from pennon.arguments import checked_methods
 from pennon.catalog.columns.left_out_columns import with_defaults
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import MergeCardinality, MergeKeyRefused, WriteColumnUnknown
+from pennon.errors import (
+    ArgumentRefused,
+    MergeCardinality,
+    MergeKeyRefused,
+    WriteColumnUnknown,
+)
 from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.schema.promotion import stream_type
 from pennon.leaf.write.incoming_rows import conform
@@ -169,6 +174,7 @@ class Merge:
         """Run the merge, as one commit.
 
         Raises:
+            ArgumentRefused: No clause says what happens to which rows.
             MergeCardinality: Several rows of the source are to update the same row.
             MergeKeyRefused: A column of ``on`` is missing, or of a type that is no key.
             WriteConflict: Another commit changed rows that the keys are about.
@@ -189,6 +195,13 @@ class Merge:
         if not self.on:
             why = "no column is named"
             raise MergeKeyRefused(column="(none)", table=self.load().name, why=why)
+        if self.matched is None and not self.inserts and not self.deletes_others:
+            raise ArgumentRefused(
+                function="execute",
+                parameter="merge",
+                why="it does nothing with any row",
+                expected="it a clause before, for example when_matched_update_all()",
+            )
         columns = self.load().snapshot.schema
         # There may be several runs.
         held = replace(self, source=list(batches_of(self.source, columns)))
