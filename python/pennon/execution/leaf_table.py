@@ -68,8 +68,7 @@ def register_relation(
         register_rows(context, f"{name}_held_{number}", held.schema, held.batches)
         columns = _own_columns(relation.schema)
         if held.condition is not None:
-            types = {column.name: column.type for column in relation.schema}
-            columns = columns_above(held.condition, types)
+            columns = columns_above(held.condition, relation.schema.names)
         parts.append(_selected(f"{name}_held_{number}", columns, held.condition))
     views = LeafViews(relation.schema, relation.namespace_schema)
     for leaf in relation.leaves:

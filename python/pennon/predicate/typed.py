@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -160,7 +160,7 @@ def lazily(connector: type[exp.And | exp.Or], condition: exp.Expr, other: exp.Ex
     )
 
 
-def columns_above(condition: exp.Expr, types: Mapping[str, pa.DataType]) -> list[exp.Expr]:
+def columns_above(condition: exp.Expr, names: Collection[str]) -> list[exp.Expr]:
     """Select columns of the rows that a condition leaves, so that it stays below what is computed.
 
     DataFusion moves a filter above a narrower projection that keeps all of the filter's columns,
@@ -169,18 +169,17 @@ def columns_above(condition: exp.Expr, types: Mapping[str, pa.DataType]) -> list
 
     Args:
         condition: What the rows are filtered by.
-        types: The columns; nested ones are selected as they are.
+        names: The columns.
 
     Example:
-        >>> types = {"a": pa.int64(), "b": pa.int64()}
-        >>> [column.sql() for column in columns_above(exp.column("a"), types)]
+        >>> [column.sql() for column in columns_above(exp.column("a"), ["a", "b"])]
         ['GREATEST("a") AS "a"', '"b"']
     """
     filtered = {column.parts[0].name for column in condition.find_all(exp.Column)}
-    columns = {name: exp.column(name, quoted=True) for name in types}
+    columns = {name: exp.column(name, quoted=True) for name in names}
     return [
         exp.alias_(call("greatest", column), name, quoted=True, copy=False)
-        if name in filtered and is_plain(types[name])
+        if name in filtered
         else column
         for name, column in columns.items()
     ]

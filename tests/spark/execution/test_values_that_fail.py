@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 # Of every key of l but 90 to 99 there are rows in r; b is zero, and s no number, of some.
 LEFT = """SELECT id % 100 AS k, id % 7 AS b, id * 3 AS a, id % 5 AS c,
+  named_struct('b', id % 7) AS st, IF(id % 7 = 0, NULL, array(id)) AS many,
   IF(id % 11 = 0, 'none', CAST(id AS STRING)) AS s FROM RANGE(200)"""
 RIGHT = """SELECT id % 90 AS k, id % 6 AS b, id * 2 AS a,
   IF(id % 10 = 0, 'none', CAST(id AS STRING)) AS s FROM RANGE(200)"""
+NUMBERED = "(SELECT *, row_number() OVER (PARTITION BY k ORDER BY a) AS n FROM l)"
 GROUPS = "SELECT k, b, max(b) AS n, max(a) AS t, max(c) AS m FROM l GROUP BY k, b HAVING max(b) > 0"
 
 
@@ -48,6 +50,8 @@ def tables(spark: SparkSession, without_broadcasts: None) -> Iterator[None]:
         "SELECT DISTINCT b, (a * c) DIV b FROM l WHERE b <> 0",
         "SELECT s, max(CAST(s AS INT) * c + b) FROM l WHERE s <> 'none' GROUP BY s, b",
         f"SELECT n, (t * m) DIV n FROM ({GROUPS})",
+        f"SELECT st, (a * n) DIV st.b FROM {NUMBERED} WHERE st.b <> 0",
+        f"SELECT many, (a * n) DIV b FROM {NUMBERED} WHERE many IS NOT NULL",
         f"SELECT k, n, sum((t * m) DIV n), max((t * m) DIV n) FROM ({GROUPS}) GROUP BY k, n",
         f"SELECT n, rank() OVER (PARTITION BY n ORDER BY (t * m) DIV n) FROM ({GROUPS})",
         f"SELECT n, (t * m) DIV n FROM ({GROUPS}) UNION ALL SELECT b, a FROM r",
