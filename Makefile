@@ -150,6 +150,9 @@ torture-predicates: $(INSTALLED) $(JAR) ## N random conditions on tables that ev
 torture-functions: $(INSTALLED) $(JAR) ## Spark's functions beside Python's, on N random values of each type
 	@$(BIN)/python -m tests.torture.functions --rows $(or $(N),1000000) $(ARGS)
 
+torture-expressions: $(INSTALLED) $(JAR) ## expressions that workers compute beside Spark's own, on N random rows
+	@$(BIN)/python -m tests.torture.expressions --rows $(or $(N),100000) $(ARGS)
+
 torture-rows: $(INSTALLED) $(JAR) ## N random DELETE, UPDATE and MERGE statements, each also run by DuckDB
 	@$(BIN)/python -m tests.torture.row_changes --statements $(or $(N),2000) $(ARGS)
 
@@ -185,4 +188,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-rows torture-statements torture-commits torture-races clean
+.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-rows torture-statements torture-commits torture-races clean

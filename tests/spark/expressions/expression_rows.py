@@ -10,25 +10,45 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as sql
+from pyspark.sql.classic.column import Column
 from tests.pushdown.computed import computed, relation, scan_of
+from tests.spark.assert_join import conf
 
 from pennon.catalog.columns.spark_types import arrow_type
-from pennon.errors import UnsupportedColumnType
+from pennon.errors import (
+    FragmentDivision,
+    FragmentOverflow,
+    FragmentText,
+    PennonError,
+    UnsupportedColumnType,
+)
+from pennon.execution.engine import rows_over
 from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Output, PlanNode, Project
 from pennon.predicate.expressions import Declined, Semantics
 from pennon.pushdown.query import fragment_query
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
 MANY = 1_000_000
+_MOST_FAILING = 2
+_OF_VALUES = (FragmentDivision, FragmentOverflow, FragmentText)
+# A part that several expressions have would be computed before any of them is tried; and hundreds
+# of expressions are computed by their trees sooner than code for them is compiled.
+_ROW_BY_ROW = {
+    "spark.sql.subexpressionElimination.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 DAYS = ["1970-01-01", "1969-12-31", "1582-10-04", "1582-10-15", "0001-01-01", "9999-12-31"]
 DAYS += ["2000-02-29", "1900-02-28", "1999-01-31", "1995-03-17", "2024-12-30", "2021-01-03"]
 MOMENTS = ["1970-01-01 00:00:00.000000", "1969-12-31 23:59:59.999999", "1582-10-04 12:30:00.5"]
@@ -113,6 +133,20 @@ def values_of(column: pa.ChunkedArray) -> list[object]:
     return (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
 
 
+def differing(
+    rows: pa.Table, expected: pa.ChunkedArray, actual: pa.Table | PennonError, name: str
+) -> list[object]:
+    """Give the rows of which a column has other values than in Spark, or the error that it is."""
+    if isinstance(actual, PennonError):
+        return [repr(actual)]
+    pairs = zip(values_of(expected), values_of(actual[name]), strict=True)
+    return [
+        (*pair, rows.slice(at, 1).to_pylist()[0])
+        for at, pair in enumerate(pairs)
+        if normal(pair[0]) != normal(pair[1])
+    ]
+
+
 def normal(value: object) -> object:
     """Give a value a form in which NaN equals itself and the zeros differ."""
     if isinstance(value, float):
@@ -153,11 +187,12 @@ class Expressions:
         ]
 
     def compare(self, expressions: Sequence[str], semantics: Semantics) -> Compared:
-        """Compute expressions in Spark, in one job, and those that are taken in DataFusion too."""
+        """Compute expressions in Spark, in one job, and those that are taken in DataFusion too.
+
+        What is an error of Spark for a row has to be one of DataFusion, and nothing else may be.
+        """
         selected = [f"{expression} AS e{at}" for at, expression in enumerate(expressions)]
-        frame = self.frame.selectExpr(*selected)
-        expected = frame.toArrow()
-        given, outputs = self.outputs(frame)
+        given, outputs = self.outputs(self.frame.selectExpr(*selected))
         declined: dict[str, str] = {}
         taken: dict[int, Output] = {}
         for at, output in enumerate(outputs):
@@ -166,18 +201,65 @@ class Expressions:
                 taken[at] = output
             except Declined as reason:
                 declined[expressions[at]] = str(reason)
-        nodes: list[PlanNode] = [scan_of(given), Project(0, tuple(taken.values()))]
-        place = self.root / f"leaf{len(list(self.root.iterdir()))}"
-        actual = computed(nodes, [relation(place, "edges", given.schema, [given])], semantics)
+        answers = dict(zip(taken, self.tried([expressions[at] for at in taken]), strict=True))
+        whole = [output for at, output in taken.items() if not answers[at].null_count]
+        actual = self.computed_of_leaf(given, whole, semantics)
         different: dict[str, object] = {}
         for at, output in taken.items():
-            pairs = zip(
-                values_of(expected[f"e{at}"]), values_of(actual[f"c{output.id}"]), strict=True
-            )
-            bad = [pair for pair in pairs if normal(pair[0]) != normal(pair[1])]
+            answer, rows, values = answers[at], given, actual
+            bad: list[object] = []
+            if answer.null_count:
+                failing = given.filter(answer.is_null())
+                bad += self.not_failing(failing, output, semantics)
+                rows, answer = given.filter(answer.is_valid()), answer.drop_null()
+            if rows is not given or not isinstance(values, pa.Table):
+                values = self.computed_over(rows, [output], semantics)
+            bad += differing(rows, pc.struct_field(answer, "v"), values, f"c{output.id}")
             if bad:
                 different[f"{expressions[at]}: {output.text}"] = bad[:3]
         return Compared(declined, different)
+
+    def not_failing(self, rows: pa.Table, output: Output, semantics: Semantics) -> Iterator[object]:
+        """Give rows for which an expression is an error in Spark, and none in DataFusion."""
+        for at in range(0, rows.num_rows, rows.num_rows // _MOST_FAILING + 1):
+            row = rows.slice(at, 1)
+            if isinstance(self.computed_over(row, [output], semantics), pa.Table):
+                yield "an error in Spark", row.to_pylist()
+
+    def tried(self, expressions: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Compute expressions in Spark: structs of the value, and NULL where it is an error."""
+        packages = self.spark._jvm.org.apache.spark.sql
+        converter, of_spark = packages.classic.ExpressionUtils, packages.catalyst.expressions
+        columns = []
+        for at, expression in enumerate(expressions):
+            value = converter.expression(sql.expr(expression)._jc)
+            # Arrow's structs would say of some fields that they are never NULL.
+            nullable = Column(converter.column(of_spark.KnownNullable(value)))
+            struct = converter.expression(sql.struct(nullable.alias("v"))._jc)
+            columns.append(Column(converter.column(of_spark.TryEval(struct))).alias(f"e{at}"))
+        with conf(self.spark, _ROW_BY_ROW):
+            return self.frame.select(*columns).toArrow().columns
+
+    def computed_over(
+        self, given: pa.Table, outputs: Sequence[Output], semantics: Semantics
+    ) -> pa.Table | PennonError:
+        """Compute expressions in DataFusion; give the error if it is one."""
+        query = fragment_query([scan_of(given), Project(0, tuple(outputs))], 1, semantics)
+        try:
+            return rows_over(query.sql, {"r0": given})
+        except _OF_VALUES as error:
+            return error
+
+    def computed_of_leaf(
+        self, given: pa.Table, outputs: Sequence[Output], semantics: Semantics
+    ) -> pa.Table | PennonError:
+        """Do so over a leaf that has the rows."""
+        nodes: list[PlanNode] = [scan_of(given), Project(0, tuple(outputs))]
+        place = self.root / f"leaf{len(list(self.root.iterdir()))}"
+        try:
+            return computed(nodes, [relation(place, "edges", given.schema, [given])], semantics)
+        except _OF_VALUES as error:
+            return error
 
     def is_error_in_spark(self, expression: str) -> bool:
         """Whether Spark answers with an error."""
@@ -190,7 +272,7 @@ class Expressions:
     def compute(self, expression: str, semantics: Semantics) -> list[object]:
         """Compute an expression in DataFusion."""
         given, outputs = self.outputs(self.frame.selectExpr(f"{expression} AS e"))
-        nodes: list[PlanNode] = [scan_of(given), Project(0, tuple(outputs))]
-        place = self.root / f"leaf{len(list(self.root.iterdir()))}"
-        found = computed(nodes, [relation(place, "edges", given.schema, [given])], semantics)
-        return values_of(found.column(0))
+        result = self.computed_of_leaf(given, outputs, semantics)
+        if not isinstance(result, pa.Table):
+            raise result
+        return values_of(result.column(0))

@@ -1,0 +1,56 @@
+"""Expressions that workers compute, beside Spark's values and errors, on random rows.
+
+Run it with ``make torture-expressions N=100000``: all expressions that have golden values, with
+ANSI and without, in UTC and in zones with gaps. A portion of rows has a seed of its own, which is
+printed and repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from tests.conftest import RUN_CONF
+from tests.spark.expressions.random_rows import SESSIONS, compared_with_spark
+
+from pennon import session
+
+_PORTION: Final = 5_000
+
+
+def main() -> int:
+    """Compare the rows that the command line asks for."""
+    parser = argparse.ArgumentParser(prog="make torture-expressions ARGS=…")
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    options = parser.parse_args()
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="pennon-expressions-") as folder:
+        builder = session.spark(root=Path(folder) / "lake").master("local[2]")
+        for name, value in RUN_CONF.items():
+            builder.config(name, value)
+        spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        for number in range(-(-options.rows // _PORTION)):
+            seed, count = options.seed + number, min(_PORTION, options.rows - number * _PORTION)
+            for ansi, zone in SESSIONS:
+                started = time.monotonic()
+                place = Path(tempfile.mkdtemp(dir=folder))
+                compared = compared_with_spark(spark, place, (seed, count), ansi=ansi, zone=zone)
+                seconds = time.monotonic() - started
+                print(f"{count} rows, ANSI {ansi}, {zone}, in {seconds:.0f} s", flush=True)
+                for expression, rows in compared.different.items():
+                    print(f"--seed {seed} --rows {count}: {expression}: {rows!a}", flush=True)
+                failed += len(compared.different)
+        spark.stop()
+    print(f"seed {options.seed}: {failed} expressions differ")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
