@@ -11,8 +11,13 @@ and leaves each one alone that the user has set.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+_AMOUNT: Final = re.compile(r"\s*(\d+)\s*([kmgtp]?)(i?b)?\s*", re.IGNORECASE)
+_UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 
 
 class Place(StrEnum):
@@ -247,6 +252,25 @@ def catalog_options() -> tuple[str, ...]:
         for setting in SETTINGS
         if setting.place is Place.CATALOG and setting not in (ROOT, STORAGE)
     )
+
+
+def amount_of_bytes(text: str, *, unit: int = 0) -> int | None:
+    """Read an amount of bytes as Spark writes it; None for a text that is none.
+
+    Args:
+        text: A number, with or without a unit.
+        unit: Power of two that a number without a unit is multiplied with.
+
+    Example:
+        >>> amount_of_bytes("16m"), amount_of_bytes("512MiB"), amount_of_bytes("much")
+        (16777216, 536870912, None)
+    """
+    amount = _AMOUNT.fullmatch(text)
+    if amount is None:
+        return None
+    letter = amount[2].lower()
+    is_bare = not letter and amount[3] is None
+    return int(amount[1]) << (unit if is_bare else _UNITS[letter])
 
 
 def from_environment(setting: Setting) -> str | None:

@@ -30,7 +30,7 @@ def small_worker() -> Iterator[Worker]:
 def filled(worker: Worker, root: Path) -> None:
     with worker.connect() as connection:
         driver = Driver(connection, root)
-        driver.ask("create_namespace", namespace=["shop"], properties={}, if_not_exists=False)
+        driver.ask("create_namespace", namespace=["shop"], properties={})
         fields = [field("name", "string"), field("n", "long")]
         made = driver.create(["shop", "names"], fields, [transform("bucket", 1, "name")])
         for first in range(0, GROUPS, ROWS_AT_ONCE):

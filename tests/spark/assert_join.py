@@ -18,6 +18,12 @@ _SHUFFLE = re.compile(r"^[\s:+\-*()0-9]*Exchange\b", re.MULTILINE)
 EXECUTION = "spark.sql.catalog.lance.execution"
 """The setting that says who executes joins and aggregates: ``worker`` or ``spark``."""
 
+IN_SPARK = {EXECUTION: "spark"}
+"""Settings under which Spark executes them, by the partitionings that scans report."""
+
+ONE_TASK = {f"{EXECUTION}.oneTaskBytes": "16m"}
+"""Pennon's default, which the run switches off: a small query is one task of a worker."""
+
 WITHOUT_BROADCASTS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",

@@ -25,5 +25,5 @@ def connection(worker: Worker) -> Iterator[Connection]:
 @pytest.fixture
 def driver(connection: Connection, tmp_path: Path) -> Driver:
     made = Driver(connection, tmp_path / "lake")
-    made.ask("create_namespace", namespace=["shop"], properties={}, if_not_exists=False)
+    made.ask("create_namespace", namespace=["shop"], properties={})
     return made

@@ -42,7 +42,7 @@ def fragment_of(worker: Worker, root: Path, functions: list[list] | None) -> dic
     """Plan a join of all rows of two tables, aggregated or not: the request of its task."""
     with worker.connect() as connection:
         driver = Driver(connection, root)
-        driver.ask("create_namespace", namespace=["shop"], properties={}, if_not_exists=False)
+        driver.ask("create_namespace", namespace=["shop"], properties={})
         nodes: list[dict] = []
         for at, name in enumerate(("one", "other")):
             made = driver.create(["shop", name], COLUMNS, [transform("bucket", 2, "id")])

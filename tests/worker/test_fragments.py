@@ -13,11 +13,13 @@ import pyarrow as pa
 import pytest
 from tests.worker.worker_client import (
     DERIVATION,
+    IN_SPARK,
     Driver,
     WorkerFailed,
     compared,
     field,
     joined,
+    limits,
     transform,
 )
 
@@ -182,7 +184,13 @@ def test_one_relation_is_aggregated_in_parts_or_by_its_own_key(tables: Tables) -
 
 
 @pytest.mark.parametrize(
-    "options", [{"execution": "spark"}, {"ansi": False, "sum": True}, {"condition": None}]
+    "options",
+    [
+        {"settings": IN_SPARK},
+        {"rewrites": False},
+        {"ansi": False, "sum": True},
+        {"condition": None},
+    ],
 )
 def test_what_is_not_certain_keeps_the_derived_key(tables: Tables, options: dict[str, Any]) -> None:
     condition = options.pop("condition", "(`c1` = `c11`)")
@@ -298,8 +306,8 @@ def test_a_plain_dataset_is_aggregated_in_the_types_that_spark_sees(
     assert tables.derive(nested)[0]["fragments"] == []
 
 
-WHOLE = {"one_task_bytes": 1 << 24, "replicated_bytes": 1 << 26}
-DIVIDED = {"one_task_bytes": 0, "replicated_bytes": 1 << 26}
+WHOLE = {"settings": limits(one_task=1 << 24, replicated=1 << 26)}
+DIVIDED = {"settings": limits(replicated=1 << 26)}
 
 
 def test_a_small_query_is_one_complete_task(tables: Tables) -> None:
@@ -353,16 +361,20 @@ def test_one_executor_computes_a_query_of_few_rows_with_all_of_its_threads(
     nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
     if aggregated:
         nodes.append(group(2, [(2, "`c2`", "string")], aggregated))
-    limits = {"one_task_bytes": 1, "one_executor_bytes": 1 << 30, "slots": 2}
-    reply, rows = tables.derive(nodes, **limits)
+    settings = limits(one_task=1, one_executor=1 << 30)
+    reply, rows = tables.derive(nodes, settings=settings, slots=2)
     (fragment,) = reply["fragments"]
-    divided, several = tables.derive(nodes, **limits | {"slots": 1})
+    divided, several = tables.derive(nodes, settings=settings, slots=1)
     assert (divided["one_task"], len(several) > 1) == (False, True)
     assert (reply["one_task"], len(rows) == 1) == (bool(aggregated), bool(aggregated))
     assert ("in 1 tasks of 2 threads" in fragment["description"]) == bool(aggregated)
     if aggregated:
         assert sum(count for _, count in tables.rows(fragment, rows)) == MATCHES
-        assert tables.derive(nodes, **limits | {"one_task_bytes": 0})[0]["one_task"] is False
+        for other in (
+            {"settings": limits(one_executor=1 << 30)},
+            {"settings": settings, "is_write": True},
+        ):
+            assert tables.derive(nodes, **other)[0]["one_task"] is False
 
 
 @pytest.mark.parametrize(
@@ -376,8 +388,8 @@ def test_one_of_several_executors_computes_what_is_little_for_each_of_its_thread
     """The columns that are read have 31,200 bytes."""
     nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
     nodes.append(group(2, [(2, "`c2`", "string")], COUNTED))
-    limits = {"one_task_bytes": one_task_bytes, "one_executor_bytes": 1 << 30}
-    reply, rows = tables.derive(nodes, **limits, slots=slots, parallelism=8)
+    settings = limits(one_task=one_task_bytes, one_executor=1 << 30)
+    reply, rows = tables.derive(nodes, settings=settings, slots=slots, parallelism=8)
     assert (reply["one_task"], len(rows) == 1) == (is_whole, is_whole)
     (fragment,) = reply["fragments"]
     assert sum(row[-1] for row in tables.rows(fragment, rows)) == MATCHES

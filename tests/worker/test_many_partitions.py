@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from tests.manifest.many_partitions import add_partitions
-from tests.worker.worker_client import DERIVATION, Driver, field, joined, transform
+from tests.worker.worker_client import DERIVATION, IN_SPARK, Driver, field, joined, transform
 
 COUNT = 100_000
 FIELDS = [field("k", "long"), field("v", "double")]
@@ -27,7 +27,7 @@ def test_two_tables_of_many_small_partitions_become_few_tasks(
         scan = {"catalog": driver.catalog, "plan": plan["plan"], "columns": columns, "table": name}
         nodes.append({"node": "scan", **scan})
     nodes.append(joined(0, 1, "full"))
-    options = {**DERIVATION, "execution": execution}
+    options = {**DERIVATION, **({"settings": IN_SPARK} if execution == "spark" else {})}
     reply = driver.connection.request("derive_keys", nodes=nodes, **options)
     assigned = driver.connection.arrow()
     tasks = pc.count_distinct(assigned["key"]).as_py()

@@ -314,7 +314,7 @@ def test_a_metadata_table_without_a_namespace_tells_its_whole_name(driver: Drive
         driver.ask("load_table", identifier=["orders", "anything"])
     with pytest.raises(WorkerFailed, match=r"Cannot find table \w+.shop.order: .*orders"):
         driver.ask("load_table", identifier=["shop", "order", "partitions"])
-    driver.ask("create_namespace", namespace=["shop", "below"], properties={}, if_not_exists=False)
+    driver.ask("create_namespace", namespace=["shop", "below"], properties={})
     with pytest.raises(WorkerFailed, match=r"Cannot find table \w+.shop.below.partitions: "):
         driver.ask("load_table", identifier=["shop", "below", "partitions"])
     with pytest.raises(WorkerFailed, match=r"namespace \w+.shop.orders: it is a table\."):

@@ -52,7 +52,7 @@ ORDINARY: dict[str, dict[str, object]] = {
     "list_tables": {"namespace": []},
     "list_namespaces": {"namespace": []},
     "describe_namespace": {"in_tables": False},
-    "create_namespace": {"properties": {}, "if_not_exists": False},
+    "create_namespace": {"properties": {}},
     "drop_namespace": {"cascade": False},
     "load_table": {"version": None, "timestamp_micros": None},
     "create_table": {"partitioning": [], "properties": {}, "mode": "create"},
@@ -231,7 +231,7 @@ class Driver:
             "root": str(root),
             "implementation": "dir",
             "storage": storage,
-            "options": [],
+            "options": {},
         }
 
     def ask(self, op: str, **fields: object) -> dict:
@@ -299,16 +299,24 @@ def transform(function: str, *arguments: int | str) -> dict:
     }
 
 
+def limits(*, one_task: int = 0, one_executor: int = 0, replicated: int = 0) -> dict[str, str]:
+    """State the limits of the execution in bytes, as a session does."""
+    stated = {"oneTask": one_task, "oneExecutor": one_executor, "replicated": replicated}
+    prefix = "spark.sql.catalog.lance.execution."
+    return {f"{prefix}{name}Bytes": str(limit) for name, limit in stated.items()}
+
+
+IN_SPARK = {"spark.sql.catalog.lance.execution": "spark"}
+
 DERIVATION = {
     "parallelism": 2,
     "max_bytes": 1 << 27,
     "ansi": True,
     "time_zone": "UTC",
-    "execution": "worker",
     "slots": 2,
-    "one_task_bytes": 0,
-    "one_executor_bytes": 0,
-    "replicated_bytes": 0,
+    "is_write": False,
+    "rewrites": True,
+    "settings": limits(),
 }
 """What a request for derived keys says of the session."""
 

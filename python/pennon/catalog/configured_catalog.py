@@ -23,7 +23,8 @@ class Catalog:
         root: Path or URL under which the namespaces are.
         implementation: Name of a ``lance_namespace`` implementation.
         storage: Storage options, given to Lance and never printed.
-        options: Names of the options that the session states now, beside those above.
+        options: What the session states of the catalog now, by the names of the options; of
+            storage options no values.
 
     Example:
         >>> Catalog("lance", "/data/lake/").full_name(["shop", "orders"])
@@ -34,7 +35,7 @@ class Catalog:
     root: str
     implementation: str = "dir"
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
-    options: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def is_local(self) -> bool:
@@ -82,9 +83,19 @@ Write one that it has, or leave it out.
         is_known = option in known or (catalog is not None and option.lower() in in_any_letters)
         is_storage = catalog is not None and option.startswith(_STORAGE_PREFIX)
         if not is_known and not is_storage:
-            name = option if catalog is None else f"spark.sql.catalog.{catalog}.{option}"
+            name = option if catalog is None else setting_name(catalog, option)
             near = near_names(option, (*known, ROOT.name, STORAGE.name), "options")
             raise UnknownSetting(name=name, near=near)
+
+
+def setting_name(catalog: str, option: str) -> str:
+    """Name an option of a catalog as a session has it.
+
+    Example:
+        >>> setting_name("lance", "execution")
+        'spark.sql.catalog.lance.execution'
+    """
+    return f"spark.sql.catalog.{catalog}.{option}"
 
 
 def quoted(part: str) -> str:

@@ -89,6 +89,8 @@ from pennon.errors.manifest import (
 from pennon.errors.planning import PredicateNotEvaluable, UnknownColumn
 from pennon.errors.predicates import PredicateSyntaxError, PredicateTooDeep
 from pennon.errors.processes.execution import (
+    BytesUnknown,
+    ExecutionUnknown,
     FragmentDivision,
     FragmentFailed,
     FragmentMemory,
@@ -181,6 +183,7 @@ __all__ = [
     "ArgumentRefused",
     "ArrowFailure",
     "BranchesNotSupported",
+    "BytesUnknown",
     "CatalogRefused",
     "ChangeKeyMissing",
     "ChangeRangeReversed",
@@ -195,6 +198,7 @@ __all__ = [
     "DemoDataNotFound",
     "DraftLayout",
     "DraftNotReadable",
+    "ExecutionUnknown",
     "FileGone",
     "FileNotReadable",
     "FragmentDivision",

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from pennon.errors import MemorySettingInvalid
-from pennon.settings import MEMORY, WORKER_MEMORY, from_environment
+from pennon.settings import MEMORY, WORKER_MEMORY, amount_of_bytes, from_environment
 from pennon.starting_jvm import StartingJvm, starting_jvm
 
 _SHARE: Final = 4
@@ -33,8 +33,6 @@ _OWN_CGROUPS: Final = Path("/proc/self/cgroup")
 _PROCESSES: Final = Path("/proc")
 _CONTAINERS: Final = ("yarn", "k8s")
 
-_AMOUNT: Final = re.compile(r"\s*(\d+)\s*([kmgtp]?)(i?b)?\s*", re.IGNORECASE)
-_UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 _MEBI: Final = 20
 
 # Spark's own defaults.
@@ -181,12 +179,10 @@ def parse_bytes(text: str, setting: str, *, unit: int = 0) -> int:
         >>> parse_bytes("8g", "PENNON_MEMORY"), parse_bytes("512MiB", "PENNON_MEMORY")
         (8589934592, 536870912)
     """
-    amount = _AMOUNT.fullmatch(text)
-    if amount is None or int(amount[1]) == 0:
+    amount = amount_of_bytes(text, unit=unit)
+    if not amount:
         raise MemorySettingInvalid(setting=setting, value=text)
-    letter = amount[2].lower()
-    is_bare = not letter and amount[3] is None
-    return int(amount[1]) << (unit if is_bare else _UNITS[letter])
+    return amount
 
 
 def limit_bytes() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.spark.assert_join import conf
+from tests.spark.assert_join import ONE_TASK, conf
 from tests.spark.execution.fragment_tables import assert_same
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-ONE_TASK = {"spark.sql.catalog.lance.execution.oneTaskBytes": "16m"}
 NOT_PADDED = {"spark.sql.legacy.charVarcharAsString": "true"}
 QUERIES = [
     "SELECT c, count(*) FROM coded GROUP BY c",

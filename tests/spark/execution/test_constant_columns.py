@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.spark.assert_join import conf
+from tests.spark.assert_join import ONE_TASK, conf
 from tests.spark.execution.fragment_tables import assert_same
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ KEYS = """SELECT 'b' AS mark, x.id FROM x JOIN y ON x.id = y.id
 def test_a_column_that_is_constant_below_has_its_values_above(
     spark: SparkSession, query: str
 ) -> None:
-    with conf(spark, {"spark.sql.catalog.lance.execution.oneTaskBytes": "16m"}):
+    with conf(spark, ONE_TASK):
         assert_same(spark, query)
 
 
@@ -59,6 +59,6 @@ def test_leaves_of_other_constants_have_their_first_rows(
         " AS SELECT id % 2 AS day, id % 3 AS c, id AS v FROM RANGE(40)"
     )
     where = "(day = 0 AND c = 2) OR (day = 1 AND c = 1)"
-    with conf(spark, {"spark.sql.catalog.lance.execution.oneTaskBytes": "16m"}):
+    with conf(spark, ONE_TASK):
         rows = f"SELECT c, v % 20 AS n FROM {namespace}.t WHERE {where} GROUP BY c, v"
         assert_same(spark, f"SELECT c, n FROM ({rows}) ORDER BY c, n LIMIT 5")

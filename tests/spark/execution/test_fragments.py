@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
-from tests.spark.assert_join import EXECUTION, conf, execute, executed_plan
+from tests.spark.assert_join import EXECUTION, ONE_TASK, conf, execute, executed_plan
 from tests.spark.execution.fragment_tables import assert_same
 
 if TYPE_CHECKING:
@@ -357,7 +357,7 @@ def test_a_constant_that_an_outer_join_fills_with_nulls_is_none(
         f"SELECT DISTINCT a.k FROM (SELECT * FROM {namespace}.few WHERE k = 3) a"
         f" RIGHT JOIN ({many} UNION ALL {many}) b ON a.k = b.k"
     )
-    with conf(spark, {"spark.sql.catalog.lance.execution.oneTaskBytes": "16m"}):
+    with conf(spark, ONE_TASK):
         rows = [row.k for row in spark.sql(query).collect()]
     assert sorted(rows, key=str) == [3, None]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import ArithmeticException
+from tests.spark.assert_join import EXECUTION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 from tests.separate_process import run_script
 
-EXECUTION = "spark.sql.catalog.lance.execution"
 # One place that can fail, so that it can be named.
 FAILING = [
     "max(id % (id - 1))",

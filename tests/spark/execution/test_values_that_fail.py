@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from tests.spark.assert_join import EXECUTION, conf
+from tests.spark.assert_join import EXECUTION, ONE_TASK, conf
 from tests.spark.execution.fragment_tables import assert_same
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def tables(spark: SparkSession, without_broadcasts: None) -> Iterator[None]:
     ],
 )
 def test_what_a_filter_leaves_out_is_not_computed(spark: SparkSession, query: str) -> None:
-    with conf(spark, {"spark.sql.catalog.lance.execution.oneTaskBytes": "16m"}):
+    with conf(spark, ONE_TASK):
         assert_same(spark, query)
 
 
@@ -85,7 +85,7 @@ NUMBERS = "(SELECT * FROM l WHERE s <> 'none')"
 def test_a_join_s_condition_is_computed_of_the_pairs_that_spark_asks(
     spark: SparkSession, query: str, *, is_computed: bool
 ) -> None:
-    with conf(spark, {"spark.sql.catalog.lance.execution.oneTaskBytes": "16m"}):
+    with conf(spark, ONE_TASK):
         assert_same(spark, query, is_fragment=is_computed)
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import AnalysisException
 from tests.separate_process import run_script
-from tests.spark.assert_join import conf
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,16 +73,6 @@ def test_an_argument_that_no_transform_takes_is_refused(
 ) -> None:
     with pytest.raises(AnalysisException, match="TRANSFORM_ARGUMENT_NOT_SUPPORTED.* 1.5 "):
         spark.sql(f"CREATE TABLE {namespace}.t (s STRING) PARTITIONED BY (truncate(1.5, s))")
-
-
-def test_a_limit_that_is_no_number_of_bytes_is_refused(spark: SparkSession, namespace: str) -> None:
-    spark.range(3).writeTo(f"{namespace}.t").create()
-    setting = "spark.sql.catalog.lance.execution.replicatedBytes"
-    with (
-        conf(spark, {setting: "much"}),
-        pytest.raises(AnalysisException, match=f"BYTES_UNKNOWN.*{setting} = much: "),
-    ):
-        spark.sql(f"SELECT sum(id) FROM {namespace}.t").collect()
 
 
 @pytest.mark.parametrize("setting", ["spark.pennon.worker.memory", "spark.pennon.worker.timeout"])

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.spark.assert_join import WITHOUT_BROADCASTS
+from tests.spark.assert_join import EXECUTION, WITHOUT_BROADCASTS
 from tests.spark.joins.joined_rows import ROWS
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ MessageOf = Callable[[Exception], str]
 # Only lines of the tree: the details below it begin with a number in parentheses.
 _SHUFFLE = re.compile(r"^[\s:+\-*]*Exchange \(", re.MULTILINE)
 _FRAGMENT = re.compile(r"fragment: (\w+) in")
-EXECUTION = "spark.sql.catalog.lance.execution"
 BUCKETING = "spark.sql.sources.v2.bucketing.enabled"
 SETTINGS = {
     # These tables are small: what is looked at is how large ones are joined.

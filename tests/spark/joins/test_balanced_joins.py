@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.spark.assert_join import assert_join, conf, execute, executed_plan, views
+from tests.spark.assert_join import IN_SPARK, assert_join, conf, execute, executed_plan, views
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,6 @@ JOINS = {
     "exists": "SELECT l.id, l.v, EXISTS (SELECT 1 FROM r WHERE {on}) AS e FROM l",
 }
 ON = "l.k = r.k AND l.id = r.id"
-IN_SPARK = {"spark.sql.catalog.lance.execution": "spark"}
 # A share of it is what counts as much: a few rows do.
 LITTLE = {
     **IN_SPARK,

@@ -160,3 +160,13 @@ def test_who_executes_joins_is_judged_in_every_query(sides: Sides) -> None:
                 pytest.raises(AnalysisException, match="EXECUTION_UNKNOWN"),
             ):
                 sides.spark.sql(JOIN).collect()
+
+
+def test_a_limit_that_is_no_number_of_bytes_is_refused(spark: SparkSession, namespace: str) -> None:
+    spark.range(3).writeTo(f"{namespace}.t").create()
+    setting = "spark.sql.catalog.lance.execution.replicatedBytes"
+    with (
+        conf(spark, {setting: "much"}),
+        pytest.raises(AnalysisException, match=f"BYTES_UNKNOWN.*{setting} = much: "),
+    ):
+        spark.sql(f"SELECT sum(id) FROM {namespace}.t").collect()

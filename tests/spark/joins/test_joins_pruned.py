@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.spark.assert_join import assert_join, conf, execute, views
+from tests.spark.assert_join import IN_SPARK, assert_join, conf, execute, views
 from tests.spark.joins.join_sides import EXHAUSTIVE, JOINS, Sides, check_sql, evolved
 
 ANY_SPEC = {
@@ -89,7 +89,7 @@ def test_j33_all_partitions_pruned(sides: Sides) -> None:
 # Spark makes a runtime filter where it believes in a gain; small tables it does not believe in.
 # What it filters are scans of its own, not joins that the workers execute.
 FORCED = {
-    "spark.sql.catalog.lance.execution": "spark",
+    **IN_SPARK,
     "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly": "false",
     "spark.sql.optimizer.dynamicPartitionPruning.useStats": "false",
     "spark.sql.optimizer.dynamicPartitionPruning.fallbackFilterRatio": "1000",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import lance
 import pyarrow as pa
 import pytest
-from tests.spark.assert_join import conf
+from tests.spark.assert_join import EXECUTION, conf
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,7 +147,7 @@ def test_texts_of_metadata_columns_are_left_to_spark(
 
 @pytest.mark.parametrize("place", ["worker", "spark"])
 def test_rows_are_grouped_by_partition(spark: SparkSession, table: str, place: str) -> None:
-    with conf(spark, {"spark.sql.catalog.lance.execution": place}):
+    with conf(spark, {EXECUTION: place}):
         grouped = rows(
             spark,
             f"SELECT _spec_version, _partition, count(*) AS n, sum(id) AS total FROM {table}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import lance
 import pyarrow as pa
 import pytest
-from tests.spark.assert_join import EXECUTION, Executed, conf, execute, views
+from tests.spark.assert_join import IN_SPARK, Executed, conf, execute, views
 
 from pennon.manifest import LeafChange, Snapshot, commit_leaves
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _SORT = re.compile(r"\bSort \[")
 # Joins and windows in Spark: there is no sort in what the workers join.
-IN_SPARK = {EXECUTION: "spark"}
 WITHOUT = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.sources.v2.bucketing.enabled": "false",

@@ -70,3 +70,25 @@ class FragmentFailed(PennonError):
         " Set the catalog's option execution to spark, and report this as a bug of Pennon."
     )
     sql_state = "XX000"
+
+
+class ExecutionUnknown(PennonError):
+    """A session says of joins and aggregates that neither workers nor Spark execute them."""
+
+    condition = "EXECUTION_UNKNOWN"
+    template = (
+        "Cannot use {setting} = {value}: it is neither worker nor spark. Set it to one of these, "
+        "or unset it."
+    )
+    sql_state = "22023"
+
+
+class BytesUnknown(PennonError):
+    """A session limits what one process executes, and not by a number of bytes."""
+
+    condition = "BYTES_UNKNOWN"
+    template = (
+        "Cannot use {setting} = {value}: it is no number of bytes. Set it to one, such as 64m or "
+        "0, or unset it."
+    )
+    sql_state = "22023"

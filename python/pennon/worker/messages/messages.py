@@ -83,11 +83,10 @@ class PropertiesReply:
 
 @dataclass(frozen=True, slots=True)
 class CreateNamespace(NamespaceRequest):
-    """CREATE NAMESPACE."""
+    """CREATE NAMESPACE; Spark itself keeps to IF NOT EXISTS where there is one."""
 
     op: ClassVar[str] = "create_namespace"
     properties: Mapping[str, str]
-    if_not_exists: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +334,11 @@ class ReadReply:
 
 @dataclass(frozen=True, slots=True)
 class DeriveKeys:
-    """The plan's skeleton from the derived-key rule; scans bring their catalog and plan."""
+    """The plan's skeleton from the derived-key rule; scans bring their catalog and plan.
+
+    ``rewrites`` is whether the plan is changed by the answer, or only explained; ``settings`` are
+    those of the session that say who executes queries.
+    """
 
     op: ClassVar[str] = "derive_keys"
     nodes: tuple[JsonObject, ...] = field(metadata={"type": "operator[]"})
@@ -343,11 +346,10 @@ class DeriveKeys:
     max_bytes: int
     ansi: bool
     time_zone: str
-    execution: str
     slots: int
-    one_task_bytes: int
-    one_executor_bytes: int
-    replicated_bytes: int
+    is_write: bool
+    rewrites: bool
+    settings: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
 
 from pennon.catalog.columns.projected_columns import with_field_ids
+from pennon.catalog.execution_options import ExecutionOptions
 from pennon.errors import FragmentFailed, MalformedMessage
 from pennon.execution import Query
 from pennon.execution.engine import result_schema
@@ -21,7 +22,6 @@ from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Filter, Group, Limit, Opaque, Plan, PlanNode, Project, Scan
 from pennon.planning import shortened_within, summary
 from pennon.predicate.semantics import Declined, is_utc_zone
-from pennon.predicate.values.long_lists import with_short_lists
 from pennon.pushdown import Candidate, FragmentQuery, Semantics, choose, divide
 from pennon.pushdown.manifest_answer import manifest_answer
 from pennon.pushdown.runtime_pruning import (
@@ -31,9 +31,10 @@ from pennon.pushdown.runtime_pruning import (
     runtime_prunings,
 )
 from pennon.pushdown.sizes import row_bytes
-from pennon.pushdown.tasks import FragmentTasks, tasks_of
+from pennon.pushdown.tasks import tasks_of
 from pennon.pushdown.whole_query import whole_query
 from pennon.worker.messages.key_messages import FragmentReply
+from pennon.worker.plans.fragment_details import FragmentDetails, restriction_text
 from pennon.worker.wire.fragment_tokens import (
     NO_RELATIONS,
     FragmentToken,
@@ -43,7 +44,6 @@ from pennon.worker.wire.fragment_tokens import (
     task_texts,
     whole_splits,
 )
-from pennon.worker.wire.key_text import function_text, key_text
 from pennon.worker.wire.tokens import ScanToken
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from pennon.planning import ScanPlan
     from pennon.pushdown import Division
     from pennon.worker.messages.messages import DeriveKeys
-
-_WORKER = "worker"
+    from pennon.worker.plans.plan_outline import DecodedPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +88,30 @@ class ChosenFragments:
 
 
 def choose_fragments(
-    request: DeriveKeys,
-    plan: Plan,
-    keys: DerivedKeys,
-    plans: Mapping[int, ScanPlan],
-    target: TaskTarget,
+    request: DeriveKeys, decoded: DecodedPlan, keys: DerivedKeys, target: TaskTarget
 ) -> ChosenFragments:
     """Choose the fragments of a query; none where the session does not want any.
 
     Args:
         request: The rule's.
-        plan: The query.
+        decoded: The query.
         keys: The keys that it allows.
-        plans: What each scan reads.
         target: What tasks should look like.
+
+    Raises:
+        ExecutionUnknown: The session names neither the workers nor Spark.
+        BytesUnknown: A limit that it states is no number of bytes.
     """
-    if request.execution != _WORKER:
+    plan, plans = decoded.plan, decoded.scans
+    options = ExecutionOptions.of_catalogs(decoded.catalogs, request.settings)
+    if not (request.rewrites and options.in_workers):
         return ChosenFragments()
+    if request.is_write:
+        # What is written is distributed as the write wants it.
+        options = replace(options, one_task_bytes=0, one_executor_bytes=0)
     semantics = Semantics(ansi=request.ansi, is_utc=is_utc_zone(request.time_zone))
     query_id, pool_bytes = uuid4().hex, executor_pool_bytes()
-    whole = _in_one_executor(request, plan, keys, semantics, pool_bytes)
+    whole = _in_one_executor(request, options, plan, keys, semantics)
     if whole is not None:
         planner = _Planner(whole[0], semantics, plans, target, query_id, pool_bytes, request.slots)
         fragment = None
@@ -120,8 +123,8 @@ def choose_fragments(
         plan,
         keys,
         semantics,
-        one_task_bytes=request.one_task_bytes,
-        replicated_bytes=min(request.replicated_bytes, pool_bytes),
+        one_task_bytes=options.one_task_bytes,
+        replicated_bytes=min(options.replicated_bytes, pool_bytes),
     )
     planner = _Planner(division, semantics, plans, target, query_id, pool_bytes)
     fragments, declined = choose(division, semantics, planner.planned)
@@ -131,26 +134,30 @@ def choose_fragments(
 
 
 def _in_one_executor(
-    request: DeriveKeys, plan: Plan, keys: DerivedKeys, semantics: Semantics, pool_bytes: int
+    request: DeriveKeys,
+    options: ExecutionOptions,
+    plan: Plan,
+    keys: DerivedKeys,
+    semantics: Semantics,
 ) -> tuple[Division, Candidate] | None:
     """Find the fragment that is all of a query.
 
     Where one executor has all cores of the session, nothing is won by dividing a query. Of several
     executors one computes what leaves each of its threads no more than a small query's bytes.
     """
-    most_bytes = request.one_executor_bytes
+    most_bytes, pool_bytes = options.one_executor_bytes, executor_pool_bytes()
     if request.parallelism > request.slots:
-        most_bytes = min(most_bytes, request.slots * request.one_task_bytes)
-    if request.one_task_bytes <= 0 or most_bytes <= request.one_task_bytes:
+        most_bytes = min(most_bytes, request.slots * options.one_task_bytes)
+    if options.one_task_bytes <= 0 or most_bytes <= options.one_task_bytes:
         return None
     return whole_query(
         plan,
         keys,
         semantics,
-        least_bytes=request.one_task_bytes,
+        least_bytes=options.one_task_bytes,
         most_bytes=most_bytes,
         pool_bytes=pool_bytes,
-        replicated_bytes=min(request.replicated_bytes, pool_bytes),
+        replicated_bytes=min(options.replicated_bytes, pool_bytes),
     )
 
 
@@ -209,7 +216,8 @@ class _Planner:
         ]
         texts = task_texts(tasks, query.scans, leaves, keys)
         rows, num_bytes = self.size(candidate, len(texts))
-        details = self.details(candidate, tasks, prunings, filters)
+        explained = FragmentDetails(candidate, division.plan, self.plans, self.num_threads)
+        details = explained.text(tasks, prunings, filters)
         reply = FragmentReply(
             root=candidate.root,
             mode=str(candidate.mode),
@@ -219,7 +227,7 @@ class _Planner:
             columns=tuple(query.columns),
             rows=rows,
             bytes=num_bytes,
-            restriction=_restriction_text(candidate),
+            restriction=restriction_text(candidate),
             partitions_read=sum(plan.table.num_rows for plan in self.read_by(candidate)),
             partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
         )
@@ -288,61 +296,6 @@ class _Planner:
             return None, None
         width = row_bytes(candidate.query.schema.types)
         return int(rows), int(rows * width)
-
-    def details(
-        self,
-        candidate: Candidate,
-        tasks: FragmentTasks,
-        prunings: Sequence[RuntimePruning],
-        filters: Sequence[KeyFilter],
-    ) -> str:
-        """Tell people what is computed."""
-        count = len(tasks.keys)
-        threads = f" of {self.num_threads} threads" if self.num_threads > 1 else ""
-        lines = [
-            f"fragment: {candidate.mode} in {count} tasks{threads}",
-            f"query: {candidate.query.sql}",
-        ]
-        for at, scan in enumerate(candidate.query.scans):
-            lines.append(f"r{at}: {_table(self.division.plan[scan])}")
-            lines += [f"r{at} {line}" for line in summary(self.plans[scan]).splitlines()]
-            functions, note = tasks.groupings.get(scan, ((), ""))
-            grouping = key_text(functions, self.plans[scan], note) if functions else "none"
-            lines.append(f"r{at} grouping: {grouping}")
-            for pruning in prunings:
-                if pruning.scan == scan:
-                    values = function_text(pruning.function, self.plans[scan])
-                    lines.append(f"r{at} at run time: partitions with {values} in p{pruning.part}")
-            lines += [
-                f"r{at} at run time: rows with {filter_.name} in p{filter_.part}"
-                for filter_ in filters
-                if filter_.scan == scan
-            ]
-        if candidate.restriction is not None:
-            lines.append(f"only groups of {_restriction_text(candidate)}")
-        for at, part in enumerate(candidate.query.parts):
-            lines.append(f"p{at} in every worker: {part.sql}")
-            for number, scan in enumerate(part.scans):
-                read = summary(self.plans[scan]).splitlines()
-                lines.append(f"p{at}.r{number}: {_table(self.division.plan[scan])}")
-                lines += [f"p{at}.r{number} {line}" for line in read]
-        return with_short_lists("\n".join(lines))
-
-
-def _table(scan: PlanNode) -> str:
-    return scan.table if isinstance(scan, Scan) else ""
-
-
-def _restriction_text(candidate: Candidate) -> str:
-    """Tell which groups of an aggregate are computed; nothing for all."""
-    if candidate.restriction is None:
-        return ""
-    at = next(
-        number
-        for number, part in enumerate(candidate.query.parts)
-        if part.root == candidate.restriction.part
-    )
-    return f"c{candidate.restriction.key} in p{at}.c{candidate.restriction.column}"
 
 
 def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:

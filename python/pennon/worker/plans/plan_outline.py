@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DecodedPlan:
-    """The plan, what each of its scans reads, and the numbers of its columns."""
+    """The plan, what each of its scans reads, their catalogs, and the numbers of its columns."""
 
     plan: Plan
     scans: Mapping[int, ScanPlan]
+    catalogs: frozenset[str]
     columns: ColumnNumbers
 
 
@@ -55,6 +56,7 @@ def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
         MalformedMessage: A node is of no known kind, or a key is missing.
     """
     plans: dict[int, ScanPlan] = {}
+    catalogs: set[str] = set()
     numbers = ColumnNumbers()
     prunings: dict[int, Sequence[PruningMessage]] = {}
     nodes: list[PlanNode] = []
@@ -66,6 +68,7 @@ def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
         message = decode(operator, fields)
         if isinstance(message, ScanMessage):
             plans[position], layout = find_layout(message.catalog, message.plan)
+            catalogs.add(message.catalog.name)
             nodes.append(_scan(message, plans[position], layout, numbers))
             continue
         if isinstance(message, FilterMessage):
@@ -75,7 +78,7 @@ def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
         except (TypeError, ValueError) as error:
             raise MalformedMessage(why=f"a plan node of kind {kind}: {error}") from error
     plan = with_implied_prunings(Plan(tuple(nodes)), prunings)
-    return DecodedPlan(plan, plans, numbers)
+    return DecodedPlan(plan, plans, frozenset(catalogs), numbers)
 
 
 def _scan(message: ScanMessage, plan: ScanPlan, layout: Layout, numbers: ColumnNumbers) -> Scan:

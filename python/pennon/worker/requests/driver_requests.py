@@ -63,7 +63,7 @@ def describe_namespace(request: m.DescribeNamespace) -> m.PropertiesReply:
 def create_namespace(request: m.CreateNamespace) -> m.EmptyReply:
     """Answer ``create_namespace``."""
     Directory(request.catalog).create_namespace(
-        request.namespace, request.properties, if_not_exists=request.if_not_exists
+        request.namespace, request.properties, if_not_exists=False
     )
     return m.EmptyReply()
 

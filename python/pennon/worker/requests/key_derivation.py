@@ -49,7 +49,7 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     leaves = {position: plan.table for position, plan in plans.items()}
     target = TaskTarget(message.parallelism, message.max_bytes)
     whole = derive_keys(outline)
-    chosen = choose_fragments(message, outline, whole, plans, target)
+    chosen = choose_fragments(message, decoded, whole, target)
     fragments = chosen.fragments
     if chosen.is_one_task:
         # All rows are in one place: no operator needs a key.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pennon.catalog.configured_catalog import check_catalog_options
+from pennon.catalog.configured_catalog import Catalog, check_catalog_options, setting_name
+from pennon.catalog.execution_options import ExecutionOptions
 from pennon.execution import BatchStream
 from pennon.worker.messages import messages as m
 from pennon.worker.messages import write_messages as w
@@ -107,7 +108,7 @@ def _answer(
 ) -> None:
     decoded = decode(message, request)
     STORAGE_OPTION_VALUES.remember(decoded.catalog.storage)
-    check_catalog_options(decoded.catalog.options, decoded.catalog.name)
+    _check_options(decoded.catalog)
     reply = answer(decoded)
     if not isinstance(reply, tuple):
         frames.send_json(encode(reply))
@@ -115,6 +116,13 @@ def _answer(
     body, rows = reply
     frames.send_json(encode(body))
     send_table(rows, frames)
+
+
+def _check_options(catalog: Catalog) -> None:
+    """Refuse what the session states of a catalog and means nothing."""
+    check_catalog_options(catalog.options, catalog.name)
+    stated = {setting_name(catalog.name, name): value for name, value in catalog.options.items()}
+    ExecutionOptions.of_catalog(catalog.name, stated)
 
 
 def send_table(rows: pa.Table, frames: FrameSocket) -> None:

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "c436f8d06690"
+PROTOCOL: Final = "010fad92581b"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -1,6 +1,5 @@
 package dev.pennon.spark;
 
-import dev.pennon.spark.catalog.ExecutionSettings;
 import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.functions.Transforms;
 import dev.pennon.spark.plan.ExplainProcedure;
@@ -11,8 +10,6 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
-import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * Lance Partitioned Namespaces and plain Lance tables as a catalog of Spark SQL.
@@ -23,12 +20,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class PennonCatalog extends WorkerCatalog implements FunctionCatalog, ProcedureCatalog {
   /** Where procedures are, and functions besides the catalog's root. */
   private static final String SYSTEM_NAMESPACE = "system";
-
-  @Override
-  public void initialize(String name, CaseInsensitiveStringMap options) {
-    super.initialize(name, options);
-    ExecutionSettings.isForWorker(name, SQLConf.get());
-  }
 
   @Override
   public Identifier[] listFunctions(String[] namespace) {

@@ -65,18 +65,23 @@ final class CatalogConnection {
     catalog.put(IMPLEMENTATION, options.getOrDefault(IMPLEMENTATION, "dir"));
     catalog.set("storage", storage);
     // None in requests about what is loaded already; those that name something fill them in.
-    catalog.set("options", Messages.array());
+    catalog.set("options", Messages.object());
     return catalog;
   }
 
-  /** The names, never the values, of what the session states of the catalog, by SET, too. */
-  private ArrayNode optionsOfNow() {
+  /** What the session states of the catalog, by SET, too; of storage options the names alone. */
+  private ObjectNode optionsOfNow() {
     String prefix = "spark.sql.catalog." + name + ".";
-    return Messages.strings(
-        CollectionConverters.asJava(SQLConf.get().getAllConfs()).keySet().stream()
-            .filter(key -> key.startsWith(prefix))
-            .map(key -> key.substring(prefix.length()))
-            .toArray(String[]::new));
+    ObjectNode options = Messages.object();
+    CollectionConverters.asJava(SQLConf.get().getAllConfs())
+        .forEach(
+            (key, value) -> {
+              if (key.startsWith(prefix)) {
+                String option = key.substring(prefix.length());
+                options.put(option, option.startsWith(STORAGE_PREFIX) ? "" : value);
+              }
+            });
+    return options;
   }
 
   /** Refuses to go on with one root where the session states another by now. */

@@ -247,7 +247,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
     kept.remove(TableCatalog.PROP_OWNER);
     ObjectNode request = worker.request("create_namespace", namespace);
     request.set("properties", Messages.strings(kept));
-    WorkerConnection.answer(request.put("if_not_exists", false));
+    WorkerConnection.answer(request);
   }
 
   @Override

@@ -31,6 +31,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.PartialFunction;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Lets scans that are joined, grouped or windowed on partition columns output one derived key, so
@@ -134,7 +135,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
   }
 
   private LogicalPlan settled(LogicalPlan plan, SQLConf conf, Consumer<JsonNode> listener) {
-    PlanOutline outline = new PlanOutline(this, conf, conf.v2BucketingEnabled());
+    PlanOutline outline = new PlanOutline(this, conf);
     PlanOutline.Node root = outline.outline(plan);
     if (!outline.hasScans()) {
       return plan;
@@ -177,8 +178,16 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     request.put("ansi", conf.ansiEnabled());
     request.put("time_zone", conf.sessionLocalTimeZone());
     request.put("slots", ExecutorSlots.count());
-    // What is written is distributed as the write wants it.
-    outline.execution().describe(request, isWrite);
+    request.put("is_write", isWrite).put("rewrites", conf.v2BucketingEnabled());
+    // Who executes queries, over all catalogs: which of them are read the worker sees.
+    ObjectNode settings = request.putObject("settings");
+    CollectionConverters.asJava(conf.getAllConfs())
+        .forEach(
+            (key, value) -> {
+              if (key.startsWith("spark.sql.catalog.") && key.contains(".execution")) {
+                settings.put(key, value);
+              }
+            });
     request.set("nodes", outline.message());
     return request;
   }

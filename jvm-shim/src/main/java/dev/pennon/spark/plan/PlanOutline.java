@@ -5,7 +5,6 @@ import static dev.pennon.spark.compat.Sequences.sequence;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.ExecutionSettings;
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.Unions;
 import dev.pennon.spark.expressions.ExpressionText;
@@ -79,15 +78,13 @@ final class PlanOutline {
   private final SQLConf conf;
   private final Map<Integer, SplitAggregate> splits = new HashMap<>();
   private final RowLimits limits = new RowLimits();
-  private final ExecutionSettings execution;
   private int scans;
   private int groupings;
   private int computed;
 
-  PlanOutline(JoinSelectionHelper spark, SQLConf conf, boolean isForWorker) {
+  PlanOutline(JoinSelectionHelper spark, SQLConf conf) {
     this.broadcasts = new BroadcastSide(spark, conf);
     this.conf = conf;
-    this.execution = new ExecutionSettings(isForWorker);
   }
 
   ArrayNode message() {
@@ -104,14 +101,9 @@ final class PlanOutline {
     return groupings > 0;
   }
 
-  /** Whether there is an aggregate, a join or a window, and the worker may compute it. */
+  /** Whether there is an aggregate, a join or a window, which the worker may compute. */
   boolean hasWorkForWorker() {
-    return execution.isForWorker() && computed > 0;
-  }
-
-  /** What is said of the execution over the catalogs of the scans, of a plan that has scans. */
-  ExecutionSettings execution() {
-    return execution;
+    return computed > 0;
   }
 
   /** The two halves of an aggregate; null when it has none. */
@@ -232,15 +224,11 @@ final class PlanOutline {
       }
     }
     scans++;
-    execution.add(message.path("catalog").path("name").asText(), conf);
     return add(relation, Kind.SCAN, message, List.of());
   }
 
   private Node group(Aggregate aggregate) {
     Node child = outline(aggregate.child());
-    if (aggregate.groupingExpressions().isEmpty() && !execution.isForWorker()) {
-      return opaque(aggregate, List.of(child));
-    }
     ObjectNode message = node("group").put("child", child.position());
     message.set("keys", ExpressionText.ofEach(aggregate.groupingExpressions()));
     message.set("columns", ExpressionText.ofValues(columnsOf(aggregate)));
