@@ -44,10 +44,10 @@ def one_of_tuples(subject: exp.Expr, listed: Sequence[exp.Expr]) -> exp.Expressi
     if not _fields(subject) or len(listed) > _MOST_TUPLES:
         return None
     equal = [equal_fields(subject, member) for member in listed]
-    known = [one for one in equal if one is not None]
-    if len(known) < len(equal):
+    comparisons = [one for one in equal if one is not None]
+    if len(comparisons) < len(equal):
         return None
-    return cast("exp.Expression", exp.or_(*known, copy=False))
+    return cast("exp.Expression", exp.or_(*comparisons, copy=False))
 
 
 def _fields(node: exp.Expr) -> list[exp.Expression]:

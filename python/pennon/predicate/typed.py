@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.semantics import Declined
-from pennon.predicate.values.literals import to_expression, type_named
+from pennon.predicate.values.literals import literal_value, to_expression, type_named
 
 MAX_DIGITS: Final = 38
 WIDE_DIGITS: Final = 76
@@ -226,6 +226,13 @@ def typed_literal(scalar: pa.Scalar) -> Typed:
         scalar.type
     )
     return Typed(tree if is_typed else cast(tree, scalar.type), scalar.type)
+
+
+def stated_integer(value: Typed) -> int | None:
+    """Give the integer that an expression is; None where it is computed, NULL or no integer."""
+    literal = literal_value(value.tree)
+    number = None if literal is None else literal.as_py()
+    return number if isinstance(number, int) else None
 
 
 def binary(operator: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:

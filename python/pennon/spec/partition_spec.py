@@ -352,17 +352,15 @@ def _field_from_object(written: object, key: str, at: int) -> PartitionField:
             key=key, where=f"result_type of {where}", actual="nothing", expected="an Arrow type"
         )
     extra = {unknown: value for unknown, value in written.items() if unknown not in _FIELD_KEYS}
-    known = None if transform is None else _transform(transform, key, where)
-    if known is not None and isinstance(transform, dict):
-        kept = {
-            unknown: transform[unknown] for unknown in transform.keys() - known.to_json().keys()
-        }
+    read = None if transform is None else _transform(transform, key, where)
+    if read is not None and isinstance(transform, dict):
+        kept = {unknown: transform[unknown] for unknown in transform.keys() - read.to_json().keys()}
         if kept:
             extra["transform"] = kept
     return PartitionField(
         field_id,
         tuple(sources),
-        known,
+        read,
         expression,
         type_from_json(result_type, f"{key}: result_type of {where}"),
         extra,

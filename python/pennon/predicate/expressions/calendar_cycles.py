@@ -111,7 +111,7 @@ def day_of(source: Typed) -> exp.Expr:
 
 def _known_or(
     source: Typed,
-    known: Callable[[exp.Expr], exp.Expr],
+    near: Callable[[exp.Expr], exp.Expr],
     far: Callable[[exp.Expr], exp.Expr],
 ) -> exp.Expr:
     """Choose by the day whether DataFusion's calendar has it.
@@ -122,14 +122,14 @@ def _known_or(
     if sum(1 for _ in source.tree.walk()) > _MOST_NODES:
         raise Declined(why="a date of many terms")
     if isinstance(source.tree, exp.Cast) and isinstance(source.tree.this, exp.Literal):
-        return known(source.tree.copy())
+        return near(source.tree.copy())
     most = _KNOWN_DAYS * (1 if pa.types.is_date(source.type) else DAY_MICROS)
     number = _number(source)
-    is_known = exp.And(
+    is_near = exp.And(
         this=binary(exp.GTE, number, integer(-most, _LONG)),
         expression=binary(exp.LTE, number.copy(), integer(most, _LONG)),
     )
-    return choice((is_known, known(source.tree.copy())), default=far(day_of(source)))
+    return choice((is_near, near(source.tree.copy())), default=far(day_of(source)))
 
 
 def _number(source: Typed) -> exp.Expr:

@@ -62,12 +62,12 @@ def struct_field(path: Sequence[str], columns: Mapping[str, pa.DataType]) -> Typ
     kind = columns.get(column)
     structs: list[exp.Expr] = [exp.column(column, quoted=True)]
     for name in names:
-        known: list[int] = []
+        positions: list[int] = []
         if kind is not None and pa.types.is_struct(kind):
-            known = kind.get_all_field_indices(name)
-        if kind is None or len(known) != 1 or _OF_QUERIES.fullmatch(name):
+            positions = kind.get_all_field_indices(name)
+        if kind is None or len(positions) != 1 or _OF_QUERIES.fullmatch(name):
             raise Declined(why=f"the column {'.'.join(path)}")
-        kind = kind.field(known[0]).type
+        kind = kind.field(positions[0]).type
         structs.append(call("get_field", structs[-1].copy(), exp.Literal.string(name)))
     if kind is None or not is_plain(kind):
         raise Declined(why=f"a field of {kind}")

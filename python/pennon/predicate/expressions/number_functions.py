@@ -36,8 +36,8 @@ from pennon.predicate.typed import (
     double,
     integer,
     lossy_cast,
+    stated_integer,
 )
-from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
     from pennon.predicate.semantics import Semantics
@@ -101,10 +101,10 @@ def positive_remainder(left: Typed, right: Typed, semantics: Semantics) -> Typed
     Raises:
         Declined: No integers, or a divisor that is computed or not positive.
     """
-    divisor = literal_value(right.tree)
+    divisor = stated_integer(right)
     if not (left.is_integer and left.type == right.type):
         raise Declined(why=f"pmod of {left.type}")
-    if divisor is None or not divisor.is_valid or divisor.as_py() <= 0:
+    if divisor is None or divisor <= 0:
         raise Declined(why="pmod by what may not be positive")
     over = remainder(left, right, semantics).tree
     is_negative = binary(exp.LT, over, integer(0, left.type))
@@ -121,15 +121,11 @@ def bits(operator: type[exp.Binary], left: Typed, right: Typed) -> Typed:
     """
     if not (left.is_integer and left.type == right.type):
         raise Declined(why=f"bits of {left.type} and {right.type}")
-    if operator is exp.BitwiseXor and not any(map(_is_known, (left, right))):
+    is_stated = any(stated_integer(value) is not None for value in (left, right))
+    if operator is exp.BitwiseXor and not is_stated:
         raise Declined(why="^ of two columns")
     tree = exp.paren(binary(operator, left.tree, right.tree), copy=False)
     return Typed(cast(tree, left.type), left.type)
-
-
-def _is_known(value: Typed) -> bool:
-    literal = literal_value(value.tree)
-    return literal is not None and literal.is_valid
 
 
 def shifted(value: Typed, count: Typed, *, is_left: bool) -> Typed:
@@ -138,13 +134,13 @@ def shifted(value: Typed, count: Typed, *, is_left: bool) -> Typed:
     Raises:
         Declined: Another type; or a number of bits that is computed, or that Java would cut.
     """
-    known = literal_value(count.tree)
+    stated = stated_integer(count)
     if value.type not in (pa.int32(), _WHOLE):
         raise Declined(why=f"bits of {value.type}")
-    if known is None or not known.is_valid or not 0 <= known.as_py() < value.type.bit_width:
+    if stated is None or not 0 <= stated < value.type.bit_width:
         raise Declined(why="a computed or large number of bits")
     operator = exp.BitwiseLeftShift if is_left else exp.BitwiseRightShift
-    tree = exp.paren(binary(operator, value.tree, integer(known.as_py(), value.type)), copy=False)
+    tree = exp.paren(binary(operator, value.tree, integer(stated, value.type)), copy=False)
     return Typed(cast(tree, value.type), value.type)
 
 

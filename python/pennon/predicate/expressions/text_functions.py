@@ -33,6 +33,7 @@ from pennon.predicate.typed import (
     enclosed,
     integer,
     is_null,
+    stated_integer,
 )
 from pennon.predicate.values.literals import literal_value
 
@@ -111,9 +112,9 @@ def _start(whole: exp.Expr, start: Typed) -> exp.Expr:
     size = cast(call("character_length", whole.copy()), wide)
     place = cast(start.tree, wide)
     from_end = binary(exp.Add, binary(exp.Add, size, place.copy()), integer(1, wide))
-    known = _integer(start)
-    if known is not None:
-        return from_end if known < 0 else integer(max(known, 1), wide)
+    stated = stated_integer(start)
+    if stated is not None:
+        return from_end if stated < 0 else integer(max(stated, 1), wide)
     is_positive = binary(exp.GT, place, integer(0, wide))
     is_negative = binary(exp.LT, place.copy(), integer(0, wide))
     is_nothing = binary(exp.EQ, place.copy(), integer(0, wide))
@@ -129,17 +130,12 @@ def _count(count: Typed | None) -> list[exp.Expr]:
     wide = pa.int64()
     if count is None:
         return []
-    known = _integer(count)
-    if known is not None:
-        return [integer(max(known, 0), wide)]
+    stated = stated_integer(count)
+    if stated is not None:
+        return [integer(max(stated, 0), wide)]
     size = cast(count.tree, wide)
     is_negative = binary(exp.LT, size, integer(0, wide))
     return [choice((is_negative, integer(0, wide)), default=size.copy())]
-
-
-def _integer(value: Typed) -> int | None:
-    literal = literal_value(value.tree)
-    return None if literal is None or not literal.is_valid else int(literal.as_py())
 
 
 def trimmed(value: Typed, characters: Typed | None, side: str) -> Typed:
@@ -157,8 +153,8 @@ def trimmed(value: Typed, characters: Typed | None, side: str) -> Typed:
 def replaced(value: Typed, searched: Typed, replacement: Typed) -> Typed:
     """Replace every occurrence of a text that is not empty."""
     trees = texts([value, searched, replacement])
-    known = literal_value(searched.tree)
-    if known is None or not known.as_py():
+    literal = literal_value(searched.tree)
+    if literal is None or not literal.as_py():
         raise Declined(why="a replacement of what may be empty")
     return Typed(call("replace", *trees), pa.utf8())
 
@@ -170,7 +166,7 @@ def padded(value: Typed, size: Typed, filling: Typed, *, is_left: bool) -> Typed
         Declined: The number is no literal, or large; the filling is no literal, or empty.
     """
     (whole,) = texts([value])
-    count, text = _integer(size), literal_value(filling.tree)
+    count, text = stated_integer(size), literal_value(filling.tree)
     if count is None or count > _MOST_FILLED:
         raise Declined(why="a computed or large number of characters")
     if text is None or not text.is_valid or not pa.types.is_string(text.type) or not text.as_py():
@@ -196,7 +192,7 @@ def char_read(value: Typed, size: Typed) -> Typed:
         Declined: The length is no literal, or large.
     """
     (whole,) = texts([value])
-    count = _integer(size)
+    count = stated_integer(size)
     if count is None or count > _MOST_FILLED:
         raise Declined(why="a CHAR of a large length")
     wide, one = pa.int64(), integer(1, pa.int64())
@@ -248,7 +244,7 @@ def before_separator(value: Typed, separator: Typed, count: Typed) -> Typed:
             overlap.
     """
     (whole,) = texts([value])
-    sign, place = _text(separator), _integer(count)
+    sign, place = _text(separator), stated_integer(count)
     if sign is None or len(sign) != 1 or place is None:
         raise Declined(why="a place of what is no single character")
     parts = (exp.Literal.string(sign), integer(place, pa.int64()))
@@ -289,7 +285,7 @@ def extracted(value: Typed, pattern: Typed, group: Typed) -> Typed:
         Declined: As ``matched``; or a group that is computed, or that there is not.
     """
     (whole,) = texts([value])
-    java_pattern, number = _java(pattern), _integer(group)
+    java_pattern, number = _java(pattern), stated_integer(group)
     if number is None:
         raise Declined(why="a computed group of a regular expression")
     form = java_pattern.extraction(number)
@@ -351,7 +347,7 @@ def repeated(value: Typed, times: Typed) -> Typed:
     Raises:
         Declined: The number is no literal, or large.
     """
-    count = _integer(times)
+    count = stated_integer(times)
     if count is None or count > _MOST_FILLED:
         raise Declined(why="a computed or large number of repetitions")
     return Typed(call("repeat", *texts([value]), integer(max(count, 0), pa.int64())), pa.utf8())

@@ -161,11 +161,11 @@ def truncated_date(unit: str, value: Typed, semantics: Semantics) -> Typed:
     Raises:
         Declined: Another unit, for which Spark gives NULL.
     """
-    known = _MONTH_UNITS.get(unit)
+    calendar_unit = _MONTH_UNITS.get(unit)
     source = local(value, semantics)
-    if known is None:
+    if calendar_unit is None:
         raise Declined(why=f"trunc to {unit}")
-    return Typed(_first_day(known, calendar_cycles.day_of(source)), pa.date32())
+    return Typed(_first_day(calendar_unit, calendar_cycles.day_of(source)), pa.date32())
 
 
 def _first_day(unit: str, day: exp.Expr) -> exp.Expr:

@@ -46,6 +46,7 @@ from pennon.predicate.typed import (
     is_null,
     is_one,
     is_plain,
+    stated_integer,
     typed_literal,
 )
 from pennon.predicate.values.literal_list import LiteralList
@@ -217,10 +218,10 @@ class _Reader:
     def column(self, node: exp.Column) -> Typed:
         if len(node.parts) > 1:
             return struct_field([part.name for part in node.parts], self.columns)
-        known = self.columns.get(node.name)
-        if known is None or not is_plain(known):
+        data_type = self.columns.get(node.name)
+        if data_type is None or not is_plain(data_type):
             raise Declined(why=f"the column {node.name}")
-        return Typed(exp.column(node.name, quoted=True), known)
+        return Typed(exp.column(node.name, quoted=True), data_type)
 
     def boolean(self, node: exp.Expr) -> Typed:
         value = self.read(node)
@@ -319,8 +320,8 @@ class _Reader:
         value = self.read(node.this)
         if not value.is_float:
             raise Declined(why=f"isnan of {value.type}")
-        known = call("isnan", value.tree)
-        return Typed(exp.Coalesce(this=known, expressions=[exp.false()]), pa.bool_())
+        of_value = call("isnan", value.tree)
+        return Typed(exp.Coalesce(this=of_value, expressions=[exp.false()]), pa.bool_())
 
     def numbers(self, node: exp.Expr) -> list[Typed]:
         """Read the operands of arithmetic; Spark has written the casts of its own into a text."""
@@ -336,10 +337,10 @@ class _Reader:
         """Cast an integer to the decimal that Spark takes it for."""
         if not value.is_integer:
             return value
-        literal = literal_value(value.tree)
+        stated = stated_integer(value)
         digits = _DECIMAL_OF_INTEGER[value.type.bit_width]
-        if literal is not None and literal.is_valid:
-            digits = len(str(abs(literal.as_py())))
+        if stated is not None:
+            digits = len(str(abs(stated)))
         return converted(value, pa.decimal128(digits, 0), self.semantics)
 
     def alike(self, values: Sequence[Typed]) -> list[Typed]:

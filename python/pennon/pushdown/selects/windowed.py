@@ -41,6 +41,7 @@ from pennon.predicate.typed import (
     choice,
     integer,
     is_null,
+    stated_integer,
 )
 from pennon.predicate.values.literals import literal_value
 from pennon.pushdown.selects.selected import Selected, named, quoted_columns, selected_from
@@ -148,7 +149,7 @@ class _Writer:
 
     def tile(self, function: WindowCall) -> Typed:
         """Number tiles of rows: as many in each, and one more in each of the first."""
-        count = _number(self.argument(function.arguments[0]))
+        count = stated_integer(self.argument(function.arguments[0]))
         if count is None or count < 1:
             raise Declined(why="ntile of what is no number")
         whole = pa.int64()
@@ -174,7 +175,7 @@ class _Writer:
         if not self.order:
             raise Declined(why=f"{name} without an order")
         value, offset, default = (self.argument(argument) for argument in function.arguments)
-        rows = _number(offset)
+        rows = stated_integer(offset)
         if rows is None or rows < 0:
             raise Declined(why=f"{name} by what is no number of rows")
         count = integer(rows, pa.int64())
@@ -196,7 +197,7 @@ class _Writer:
         value = self.argument(function.arguments[0])
         loses = frame.lower != "UNBOUNDED PRECEDING"
         if name == "nth_value":
-            number = _number(self.argument(function.arguments[1]))
+            number = stated_integer(self.argument(function.arguments[1]))
             if number is None or number < 1:
                 raise Declined(why="nth_value of what is no number")
             nth = call(name, value.tree, integer(number, pa.int64()))
@@ -307,9 +308,3 @@ def _end(text: str) -> tuple[str | exp.Expr, str | None]:
     except ValueError as reason:
         raise Declined(why=f"a frame up to {text}") from reason
     return exp.Literal.number(abs(rows)), "PRECEDING" if rows < 0 else "FOLLOWING"
-
-
-def _number(value: Typed) -> int | None:
-    literal = literal_value(value.tree)
-    number = None if literal is None else literal.as_py()
-    return number if isinstance(number, int) else None
