@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.errors import FragmentDivision, FragmentText
+from pennon.errors import FragmentDivision, FragmentText, PredicateNotEvaluable
 from pennon.namespace import PartitionedNamespace
 
 
@@ -37,8 +37,9 @@ CONDITIONS = [
 def test_rows_are_those_for_which_it_holds(
     table: PartitionedNamespace, condition: str, keys: list[int]
 ) -> None:
-    rows = table.scan(where=condition, columns=["k"]).to_arrow()
-    assert sorted(rows["k"].to_pylist()) == keys
+    scan = table.scan(where=condition, columns=["k"])
+    for rows in (scan.to_arrow(), scan.to_datafusion().to_arrow_table()):
+        assert sorted(rows["k"].to_pylist()) == keys
     table.update({"s": "'changed'"}, where=condition)
     assert sorted(table.scan(where="s = 'changed'").to_arrow()["k"].to_pylist()) == keys
     table.delete(f"k IN ({', '.join(map(str, keys))})")
@@ -51,6 +52,16 @@ def test_a_delete_takes_the_same_rows(
     table.delete(condition)
     left = table.scan().to_arrow()["k"].to_pylist()
     assert sorted(left) == [k for k in range(10) if k not in keys]
+
+
+@pytest.mark.parametrize("condition", ["levenshtein(s, '1') = 7", "rand() < 2", "soundex(s) = ''"])
+def test_what_may_not_be_computed_as_spark_does_is_refused_in_every_form(
+    table: PartitionedNamespace, condition: str
+) -> None:
+    scan = table.scan(where=condition)
+    for read in (scan.to_arrow, scan.to_datafusion, scan.count_rows):
+        with pytest.raises(PredicateNotEvaluable, match="as Spark does"):
+            read()
 
 
 def test_a_row_of_which_it_is_an_error_is_one(table: PartitionedNamespace) -> None:

@@ -138,6 +138,9 @@ class Scan:
         Args:
             context: The session that shall know them; None for a new one.
 
+        Raises:
+            PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
+
         Example:
             >>> import pennon, tempfile
             >>> path = tempfile.mkdtemp() + "/letters"
@@ -197,13 +200,6 @@ def read_plan(plan: ScanPlan) -> BatchStream:
         FragmentOverflow: Likewise: a value does not fit its type.
         FragmentText: Likewise: a text that is cast is no value of its type.
     """
-    unknown = not_evaluable(plan.bound)
-    if unknown is not None and len(plan.partitions):
-        raise PredicateNotEvaluable(
-            predicate=unknown.expression.sql(dialect=DataFusion),
-            namespace=plan.snapshot.location,
-            reason=f"it is not known that DataFusion computes it as Spark does ({unknown.why})",
-        )
     stream = run_ahead(_relation(plan))
     return BatchStream(stream.schema, _computed(stream.batches))
 
@@ -219,7 +215,19 @@ def _computed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _relation(plan: ScanPlan) -> Relation:
+    """Give what is read of a plan.
+
+    Raises:
+        PredicateNotEvaluable: DataFusion may compute the predicate otherwise than Spark.
+    """
     snapshot = plan.snapshot
+    unknown = not_evaluable(plan.bound)
+    if unknown is not None and len(plan.partitions):
+        raise PredicateNotEvaluable(
+            predicate=unknown.expression.sql(dialect=DataFusion),
+            namespace=snapshot.location,
+            reason=f"it is not known that DataFusion computes it as Spark does ({unknown.why})",
+        )
     leaves = tuple(
         LeafRead(
             partition.location,
