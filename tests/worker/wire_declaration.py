@@ -17,8 +17,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 from pennon.errors import PennonError, VersionsDiffer, WriteConflict
 from pennon.errors.processes import jar
 from pennon.worker.handshake import Jvm
-from pennon.worker.messages.key_messages import DeriveKeysReply
-from pennon.worker.messages.messages import DeriveKeys, Read, ReadReply, RunFragment
+from pennon.worker.messages.key_messages import DeriveKeys, DeriveKeysReply
+from pennon.worker.messages.messages import Read, ReadReply, RunFragment
 from pennon.worker.messages.metadata_messages import ReadMetadata
 from pennon.worker.messages.plan_messages import OPERATORS
 from pennon.worker.messages.write_messages import Write, WriteDeletes, WriteDeletesReply, WriteReply

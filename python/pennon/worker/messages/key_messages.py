@@ -1,14 +1,34 @@
-"""The reply to the derived-key rule; its request stands in ``messages.py``.
+"""The request of the derived-key rule, and the reply.
 
-An Arrow table with what is read under each key follows it.
+An Arrow table with what is read under each key follows the reply.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pennon.worker.messages.messages import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class DeriveKeys:
+    """The plan's skeleton from the derived-key rule, which it changes, or explains only.
+
+    Scans bring their catalog and plan; ``settings`` are those that say who executes queries.
+    """
+
+    op: ClassVar[str] = "derive_keys"
+    nodes: tuple[JsonObject, ...] = field(metadata={"type": "operator[]"})
+    parallelism: int
+    max_bytes: int
+    ansi: bool
+    time_zone: str
+    slots: int
+    is_write: bool
+    rewrites: bool
+    settings: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

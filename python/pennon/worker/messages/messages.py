@@ -333,26 +333,6 @@ class ReadReply:
 
 
 @dataclass(frozen=True, slots=True)
-class DeriveKeys:
-    """The plan's skeleton from the derived-key rule; scans bring their catalog and plan.
-
-    ``rewrites`` is whether the plan is changed by the answer, or only explained; ``settings`` are
-    those of the session that say who executes queries.
-    """
-
-    op: ClassVar[str] = "derive_keys"
-    nodes: tuple[JsonObject, ...] = field(metadata={"type": "operator[]"})
-    parallelism: int
-    max_bytes: int
-    ansi: bool
-    time_zone: str
-    slots: int
-    is_write: bool
-    rewrites: bool
-    settings: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class ListProcedures(CatalogRequest):
     """The procedures that CALL knows."""
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pennon.grouping.tasks.task_target import TaskTarget
     from pennon.planning import ScanPlan
     from pennon.pushdown import Division
-    from pennon.worker.messages.messages import DeriveKeys
+    from pennon.worker.messages.key_messages import DeriveKeys
     from pennon.worker.plans.plan_outline import DecodedPlan
 
 

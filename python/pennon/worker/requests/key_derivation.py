@@ -19,8 +19,12 @@ from pennon.planning.leaf_order import mergeable_scans
 from pennon.pushdown import FragmentMode
 from pennon.spec.write_order import WRITE_ORDER
 from pennon.transforms.bucket import Bucket, MultiBucket
-from pennon.worker.messages.key_messages import ColumnPath, ComputedKey, DeriveKeysReply
-from pennon.worker.messages.messages import DeriveKeys
+from pennon.worker.messages.key_messages import (
+    ColumnPath,
+    ComputedKey,
+    DeriveKeys,
+    DeriveKeysReply,
+)
 from pennon.worker.plans.fragment_choice import choose_fragments, without_fragments
 from pennon.worker.plans.plan_outline import decoded_plan
 from pennon.worker.requests.data_plane import send_batches

@@ -14,6 +14,7 @@ from pennon.catalog.execution_options import ExecutionOptions
 from pennon.execution import BatchStream
 from pennon.worker.messages import messages as m
 from pennon.worker.messages import write_messages as w
+from pennon.worker.messages.key_messages import DeriveKeys
 from pennon.worker.messages.metadata_messages import (
     ExplainScan,
     LoadChanges,
@@ -85,7 +86,7 @@ REPEATABLE: tuple[Any, ...] = (
     ExplainScan,
     SummarizeColumns,
     PartitionTuples,
-    m.DeriveKeys,
+    DeriveKeys,
     w.PlanWrite,
     w.CheckDelete,
     w.CheckChange,
@@ -133,7 +134,7 @@ def send_table(rows: pa.Table, frames: FrameSocket) -> None:
 HANDLERS: Mapping[str, Handler] = MappingProxyType(
     {
         **{message.op: partial(_answer, message, answer) for message, answer in _DRIVER},
-        m.DeriveKeys.op: derived_keys.derive,
+        DeriveKeys.op: derived_keys.derive,
         ReadMetadata.op: read_metadata,
     }
 )
