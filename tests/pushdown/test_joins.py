@@ -270,3 +270,15 @@ def test_three_tables_filters_and_computed_columns(tmp_path: Path) -> None:
     ]
     assert computed(nodes, relations).to_pylist() == [{"c40": 2}]
     assert computed(nodes[:8], relations).to_pylist() == [{"c20": 4, "c32": 4}] * 2
+
+
+def test_an_equality_that_can_fail_joins_beside_other_conditions(tmp_path: Path) -> None:
+    weeks = pa.table({"c1": pa.array([53, 54, 60], pa.int64()), "c2": [1, 5, 9]})
+    later = pa.table({"c11": pa.array([1, 2, 2], pa.int64()), "c12": [3, 3, 9]})
+    condition = "((`c2` > `c12`) AND (`c11` = (`c1` - CAST(52 AS BIGINT))))"
+    nodes: list[PlanNode] = [scan_of(weeks), scan_of(later), Join(0, 1, JoinType.INNER, condition)]
+    relations = [
+        relation(tmp_path, "weeks", weeks.schema, [weeks]),
+        relation(tmp_path, "later", later.schema, [later]),
+    ]
+    assert computed(nodes, relations).to_pylist() == [{"c1": 54, "c2": 5, "c11": 2, "c12": 3}]

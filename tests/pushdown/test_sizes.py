@@ -18,6 +18,7 @@ from pennon.plan import (
     Plan,
     PlanNode,
     Project,
+    Scan,
     Union,
 )
 from pennon.pushdown.sizes import MOST_PAIRS, sizes_of
@@ -88,3 +89,30 @@ def test_statistics_are_read_only_for_joins_that_would_be_too_large() -> None:
     small = replace(SCAN, num_rows=10, most_values=unread)
     plan = Plan((small, _groups(0, 1), OneRow(), Join(1, 2, JoinType.INNER, None)))
     assert sizes_of(plan)[3].pairs <= MOST_PAIRS
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_hashed"),
+    [
+        ("(`c1` = (`c2` - CAST(52 AS BIGINT)))", True),
+        (
+            "((coalesce(`c2`, CAST(0 AS BIGINT)) = coalesce(`c1`, CAST(0 AS BIGINT))) AND TRUE)",
+            True,
+        ),
+        ("(`c1` < `c2`)", False),
+        ("((`c1` + `c2`) = CAST(52 AS BIGINT))", False),
+        ("((`c1` = `c2`) OR (`c1` = CAST(1 AS BIGINT)))", False),
+        (None, False),
+    ],
+)
+def test_an_equality_of_expressions_finds_partners_without_comparing_all_pairs(
+    condition: str | None, *, is_hashed: bool
+) -> None:
+    large = Plan(
+        (
+            Scan(scan_of(pa.schema([("c1", pa.int64())])).columns, num_rows=ROWS),
+            Scan(scan_of(pa.schema([("c2", pa.int64())])).columns, num_rows=ROWS),
+            Join(0, 1, JoinType.INNER, condition),
+        )
+    )
+    assert (sizes_of(large)[2].pairs <= MOST_PAIRS) == is_hashed

@@ -1,25 +1,19 @@
-"""Names that DataFusion wants to be different, and queries as deep as analysts nest them."""
+"""Columns and calls of one name, which DataFusion refuses, and queries that nest deep."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from tests.pushdown.computed import aggregate_of, computed, grouped, relation, scan_of
 
 from pennon.plan import (
     AggregateCall,
     Filter,
-    Join,
-    JoinType,
     Output,
-    Plan,
     PlanNode,
     Project,
-    Scan,
 )
-from pennon.pushdown.sizes import MOST_PAIRS, sizes_of
 
 ROWS = pa.table({"c1": ["a", "b", "a"], "c2": pa.array([1, 2, 4], pa.int32())})
 
@@ -67,42 +61,3 @@ def test_forty_operators_within_each_other_are_one_query(tmp_path: Path) -> None
         nodes.append(Filter(len(nodes) - 1, f"(`c2` > CAST({at - 18} AS INT))"))
     found = computed(nodes, [relation(tmp_path, "rows", ROWS.schema, [ROWS])])
     assert found.to_pydict() == {"c2": [2, 4]}
-
-
-@pytest.mark.parametrize(
-    ("condition", "is_hashed"),
-    [
-        ("(`c1` = (`c2` - CAST(52 AS BIGINT)))", True),
-        (
-            "((coalesce(`c2`, CAST(0 AS BIGINT)) = coalesce(`c1`, CAST(0 AS BIGINT))) AND TRUE)",
-            True,
-        ),
-        ("(`c1` < `c2`)", False),
-        ("((`c1` + `c2`) = CAST(52 AS BIGINT))", False),
-        ("((`c1` = `c2`) OR (`c1` = CAST(1 AS BIGINT)))", False),
-        (None, False),
-    ],
-)
-def test_an_equality_of_expressions_finds_partners_without_comparing_all_pairs(
-    condition: str | None, *, is_hashed: bool
-) -> None:
-    large = Plan(
-        (
-            Scan(scan_of(pa.schema([("c1", pa.int64())])).columns, num_rows=1_000_000),
-            Scan(scan_of(pa.schema([("c2", pa.int64())])).columns, num_rows=1_000_000),
-            Join(0, 1, JoinType.INNER, condition),
-        )
-    )
-    assert (sizes_of(large)[2].pairs <= MOST_PAIRS) == is_hashed
-
-
-def test_an_equality_that_can_fail_joins_beside_other_conditions(tmp_path: Path) -> None:
-    weeks = pa.table({"c1": pa.array([53, 54, 60], pa.int64()), "c2": [1, 5, 9]})
-    later = pa.table({"c11": pa.array([1, 2, 2], pa.int64()), "c12": [3, 3, 9]})
-    condition = "((`c2` > `c12`) AND (`c11` = (`c1` - CAST(52 AS BIGINT))))"
-    nodes: list[PlanNode] = [scan_of(weeks), scan_of(later), Join(0, 1, JoinType.INNER, condition)]
-    relations = [
-        relation(tmp_path, "weeks", weeks.schema, [weeks]),
-        relation(tmp_path, "later", later.schema, [later]),
-    ]
-    assert computed(nodes, relations).to_pylist() == [{"c1": 54, "c2": 5, "c11": 2, "c12": 3}]
