@@ -6,12 +6,18 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import lance
+import pyarrow as pa
 import pytest
 from tests.transaction.lake import append, latest, make, regions, stage
 
+import pennon
+from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl import table_ddl
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
+from pennon.catalog.tables.loaded_table import load
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import TableMadeAnew
+from pennon.errors import TableMadeAnew, TableNotFound
 from pennon.leaf import write_partitions
 from pennon.manifest import Snapshot, change_root
 from pennon.manifest.format.commit_record import CommitIdentity
@@ -82,3 +88,47 @@ def test_appends_of_two_tables_at_one_path_are_no_group(tmp_path: Path) -> None:
             outcomes[0].result()
         assert isinstance(outcomes[1].result(), Committed)
     assert regions(latest(new)) == {"eu": [8, 100]}
+
+
+@pytest.mark.parametrize("versions", [0, 1, 3], ids=["none", "fewer versions", "more versions"])
+@pytest.mark.parametrize(
+    ("mode", "reads"),
+    [(WriteMode.APPEND, ()), (WriteMode.APPEND, [["true"]]), (WriteMode.OVERWRITE, ())],
+    ids=["append", "insert of its own rows", "overwrite"],
+)
+def test_a_commit_to_a_plain_dataset_refuses_another_one(
+    tmp_path: Path, mode: WriteMode, reads: list[list[str]], versions: int
+) -> None:
+    """It was made: rows of the new dataset were gone, or files that it named."""
+    place = str(tmp_path / "people.lance")
+    for _ in range(2):
+        lance.write_dataset(pa.table({"id": [1]}), place, mode="append")
+    table = load(Catalog("lance", str(tmp_path)), ("people",)).stored
+    staged = table.stage_unordered([pa.record_batch({"id": [7]})]).texts
+    shutil.rmtree(place)
+    for number in range(versions):
+        lance.write_dataset(pa.table({"id": [number]}), place, mode="append")
+    refusal = TableMadeAnew if versions else TableNotFound
+    with pytest.raises(refusal, match=r"table lance\.people"):
+        table.commit(mode, (), staged, CommitIdentity.fresh(), reads)
+    assert Path(place).exists() == (versions > 0)
+    if versions:
+        assert lance.dataset(place).to_table()["id"].to_pylist() == list(range(versions))
+
+
+def test_a_commit_to_a_table_that_is_dropped_meanwhile_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told by its folder, and that a plain dataset has no partitions."""
+    lake = pennon.connect(str(tmp_path))
+    table = lake.create_table("people", pa.schema({"id": pa.int64()}))
+    table.append([{"id": 1}])
+    commit = Transaction.commit
+
+    def held(transaction: Transaction) -> object:
+        table_ddl.drop(Catalog("lance", str(tmp_path)), ("people",))
+        return commit(transaction)
+
+    monkeypatch.setattr(Transaction, "commit", held)
+    with pytest.raises(TableNotFound, match=r"table lance\.people: it was dropped meanwhile"):
+        table.append([{"id": 2}])

@@ -17,8 +17,10 @@ from pennon.errors import (
     StreamSourceChanged,
     StreamSourceRefused,
     TableMadeAnew,
+    TableNotFound,
     TableVersionNotFound,
     TransactionModeChanged,
+    WriteConflict,
 )
 
 if TYPE_CHECKING:
@@ -38,8 +40,10 @@ _KNOW_THE_FOLDER: Final[Mapping[type[PennonError], str]] = {
     StreamSourceChanged: "table",
     StreamSourceRefused: "table",
     TableMadeAnew: "table",
+    TableNotFound: "table",
     TableVersionNotFound: "table",
     TransactionModeChanged: "table",
+    WriteConflict: "table",
 }
 
 
@@ -61,8 +65,10 @@ def by_name(table: str) -> Iterator[None]:
         StreamSourceChanged: A stream does not read on over changed rows.
         StreamSourceRefused: A stream cannot read such a table.
         TableMadeAnew: Another table stands where the statement began with its own.
+        TableNotFound: It was dropped meanwhile.
         TableVersionNotFound: A plain dataset has no such version.
         TransactionModeChanged: The table's transactions become, or became, others.
+        WriteConflict: Another commit came first.
 
     Example:
         >>> with by_name("lance.shop.orders"):
@@ -73,5 +79,6 @@ def by_name(table: str) -> Iterator[None]:
     try:
         yield
     except tuple(_KNOW_THE_FOLDER) as error:
-        named = {_KNOW_THE_FOLDER[type(error)]: table}
+        kind = next(kind for kind in _KNOW_THE_FOLDER if isinstance(error, kind))
+        named = {_KNOW_THE_FOLDER[kind]: table}
         raise type(error)(**{**error.parameters, **named}) from error

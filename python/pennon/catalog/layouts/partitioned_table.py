@@ -16,7 +16,16 @@ from pennon.catalog.layouts.stored_table import StagedRows, StoredTable
 from pennon.catalog.name_changes import replace_partitioned
 from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import PennonError, RowsMoved, SnapshotNotFound, TableMadeAnew, WriteConflict
+from pennon.errors import (
+    NamespaceHasNoManifest,
+    PennonError,
+    RowsMoved,
+    SnapshotNotFound,
+    StorageFailure,
+    TableMadeAnew,
+    TableNotFound,
+    WriteConflict,
+)
 from pennon.leaf import StagedPartition, clustered, drop_dataset, leaf_uri, write_partitions
 from pennon.leaf.changes.deleted_rows import DeletedRows
 from pennon.leaf.write.partition_tuples import check_sources
@@ -237,6 +246,9 @@ class PartitionedTable(StoredTable):
                     outcome = transaction.commit()
             except WriteConflict as error:  # of a leaf, which does not know the table's name
                 raise self._conflict(error.parameters["why"]) from error
+            except (NamespaceHasNoManifest, StorageFailure) as error:
+                self._check_there(error)
+                raise
             match outcome:
                 case Committed(version):
                     return version
@@ -249,6 +261,13 @@ class PartitionedTable(StoredTable):
                     assert_never(unexpected)
         why = "other commits came first each time"
         raise self._conflict(why)
+
+    def _check_there(self, error: PennonError) -> None:
+        """Say that the table was dropped, where that is what went wrong."""
+        try:
+            Snapshot.open(self.snapshot.location, storage_options=self.snapshot.storage_options)
+        except NamespaceHasNoManifest:
+            raise TableNotFound(table=self.name, near="it was dropped meanwhile") from error
 
     def _conflict(self, why: str) -> WriteConflict:
         """Tell of a conflict, and whether rows were moved: then the statement can be run again."""

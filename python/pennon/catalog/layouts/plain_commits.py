@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from lance.fragment import write_fragments
 
 from pennon.caching import version_identity
 from pennon.catalog.layouts.stored_table import StagedRows
-from pennon.errors import WriteConflict
+from pennon.errors import TableMadeAnew, TableNotFound, WriteConflict
 from pennon.leaf.changes.row_changes import deletions
 from pennon.leaf.write.kept_failure import KeptFailure
 from pennon.leaf.write.partition_writer import delete_files
@@ -195,7 +196,12 @@ def _appended_alone(
 
 def _newest(snapshot: PlainSnapshot) -> lance.LanceDataset:
     options = dict(snapshot.storage_options) or None
-    return lance.dataset(snapshot.location, storage_options=options)
+    try:
+        return lance.dataset(snapshot.location, storage_options=options)
+    except ValueError as error:
+        if "not found" not in str(error).lower():
+            raise
+        raise _dropped(snapshot) from error
 
 
 def _takes_rows_of(newest: lance.LanceDataset, snapshot: PlainSnapshot) -> bool:
@@ -264,7 +270,7 @@ def change_plain_rows(
         return _committed(snapshot, exclusive(dataset, update, options), commit_id)
     # New rows get their stable ids from Lance, which gives them to this kind of operation alone.
     made = None if commit_id is None else _made_before(snapshot, commit_id)
-    latest = lance.dataset(snapshot.location, storage_options=dict(options) or None)
+    latest = _newest(snapshot)
     if made is None and latest.version != snapshot.version:
         # Another try may have made it between the two looks. One that looked before may make it
         # still, so that this refusal is not final and the files stay.
@@ -294,9 +300,12 @@ def _committed(
         is_final: Whether no other try can come through where this one is refused.
 
     Raises:
+        TableMadeAnew: Another dataset stands there by now.
+        TableNotFound: It was dropped meanwhile.
         WriteConflict: Another commit came first that it does not commute with.
     """
     with _COMMITTING:
+        _check_same(snapshot)
         made = None if commit_id is None else _made_before(snapshot, commit_id)
         if made is not None:
             return made
@@ -304,10 +313,25 @@ def _committed(
         return _commit(snapshot, operation, commit_id, version, is_final=is_final)
 
 
+def _check_same(snapshot: PlainSnapshot) -> None:
+    """See that the dataset is there: Lance commits to another one at its place as well."""
+    newest = _newest(snapshot)
+    is_known = newest.version >= snapshot.version
+    with contextlib.suppress(OSError, ValueError):  # the version that was read was cleaned up
+        if is_known:
+            reopened = newest.checkout_version(snapshot.version)
+            is_known = version_identity(reopened) == snapshot.identity
+    if not is_known:
+        raise TableMadeAnew(table=snapshot.location, location=snapshot.location)
+
+
+def _dropped(snapshot: PlainSnapshot) -> TableNotFound:
+    return TableNotFound(table=snapshot.location, near="it was dropped meanwhile")
+
+
 def _made_before(snapshot: PlainSnapshot, commit_id: str) -> int | None:
     """Find the version that an earlier try of the commit has made."""
-    options = dict(snapshot.storage_options) or None
-    newest = lance.dataset(snapshot.location, storage_options=options)
+    newest = _newest(snapshot)
     for version in range(newest.version, snapshot.version, -1):
         try:
             transaction = newest.read_transaction(version)
@@ -320,9 +344,7 @@ def _made_before(snapshot: PlainSnapshot, commit_id: str) -> int | None:
 
 def _has_whole_history(snapshot: PlainSnapshot) -> bool:
     """Whether every version since says what made it, so that a commit would have been found."""
-    newest = lance.dataset(
-        snapshot.location, storage_options=dict(snapshot.storage_options) or None
-    )
+    newest = _newest(snapshot)
     try:
         made_by = [
             newest.read_transaction(version)
@@ -349,6 +371,8 @@ def _commit(
             storage_options=dict(snapshot.storage_options) or None,
         )
     except OSError as error:
+        if "must already exist" in str(error):
+            raise _dropped(snapshot) from error
         if "conflict" not in str(error).lower():
             raise
         made = None if commit_id is None else _made_before(snapshot, commit_id)

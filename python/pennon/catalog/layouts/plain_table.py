@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
+from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.layouts.plain_commits import (
     abandon_plain,
     append_plain,
@@ -112,9 +113,10 @@ class PlainTable(StoredTable):
             predicates
             and not whole_partitions(self.snapshot, self.name, predicates, action="overwrite")
         )
-        if is_append:
-            return append_plain(self.snapshot, staged, _id(identity), is_blind=not reads)
-        return replace_plain(self.snapshot, staged, _id(identity))
+        with by_name(self.name):
+            if is_append:
+                return append_plain(self.snapshot, staged, _id(identity), is_blind=not reads)
+            return replace_plain(self.snapshot, staged, _id(identity))
 
     def change_rows(
         self,
@@ -127,7 +129,8 @@ class PlainTable(StoredTable):
         """Mark rows as deleted and append others; any other commit since is a conflict."""
         del mode, reads
         rows = [DeletedRows.from_json(text) for text in deleted]
-        return change_plain_rows(self.snapshot, staged, rows, _id(identity))
+        with by_name(self.name):
+            return change_plain_rows(self.snapshot, staged, rows, _id(identity))
 
     def drop_partitions(
         self,
@@ -137,7 +140,8 @@ class PlainTable(StoredTable):
     ) -> int:
         """Empty the dataset, which is its only partition."""
         del object_ids, predicates
-        return replace_plain(self.snapshot, (), _id(identity))
+        with by_name(self.name):
+            return replace_plain(self.snapshot, (), _id(identity))
 
     @staticmethod
     def abort(
