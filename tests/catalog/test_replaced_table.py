@@ -143,6 +143,21 @@ def test_a_column_is_added_to_the_table_that_has_got_the_name(
     assert "x" in pennon.open(new.location).schema.names
 
 
+def test_rows_made_of_a_table_that_another_has_replaced_do_not_replace_that_one(
+    tmp_path: Path,
+) -> None:
+    """Both statements were acknowledged, and the rows of the first were gone."""
+    lake, catalog = pennon.connect(str(tmp_path)), Catalog("lance", str(tmp_path))
+    old = lake.create_table("t", SCHEMA)
+    read = [(old.location, old.version)]
+    mine, theirs = lake.create_table("mine", SCHEMA), lake.create_table("theirs", SCHEMA)
+    theirs.append([US])
+    table_ddl.publish(catalog, ("t",), theirs.location, "replace", read)
+    with pytest.raises(WriteConflict, match=r"lance\.t: .* was replaced or dropped meanwhile"):
+        table_ddl.publish(catalog, ("t",), mine.location, "create_or_replace", read)
+    assert rows(lake.load_table("t").location) == [(2, "us")]
+
+
 def test_a_column_is_not_added_to_a_table_that_is_dropped_meanwhile(
     location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,9 +13,12 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from pennon.catalog.tables.loaded_table import load
 from pennon.errors import (
+    PennonError,
     SnapshotNotFound,
     StorageFailure,
+    TableNotFound,
     UnsupportedTableChange,
     WriteConflict,
 )
@@ -26,16 +29,19 @@ from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.change_notice import REPLACED
 from pennon.manifest.table_identity import open_commit_base
+from pennon.manifest.transaction_mode import change_under_way
 from pennon.transaction.concurrency.read_set import ReadSet
 from pennon.transaction.writer_fence import without_writers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pennon.catalog.configured_catalog import Catalog
+    from pennon.catalog.directory import Name
     from pennon.catalog.tables.loaded_table import Table
     from pennon.manifest.format.change_notice import NamedAt
 
-__all__ = ["unchanged_since_read"]
+__all__ = ["check_sources_stand", "unchanged_since_read"]
 
 _EVERY_ROW = ((),)
 
@@ -80,6 +86,38 @@ def unchanged_since_read(
         _keep_columns(table, fence.snapshot)
         fence.check()
         yield
+
+
+def check_sources_stand(
+    catalog: Catalog, identifier: Name, reads: Sequence[tuple[str, int]]
+) -> None:
+    """Refuse rows that were made of a table which another one has replaced since.
+
+    It may have had the name that the new table is about to get: whoever replaced it first is not
+    among what the rows are made of.
+
+    Args:
+        catalog: The catalog.
+        identifier: The name.
+        reads: Locations and versions of what the query read.
+
+    Raises:
+        WriteConflict: A table below the catalog's root was replaced or dropped.
+    """
+    for location in sorted({location for location, _ in reads}):
+        if catalog.is_below_root(location) and _is_replaced(catalog, location):
+            why = "the new rows are made of a table that was replaced or dropped meanwhile"
+            raise WriteConflict(table=catalog.full_name(identifier), why=why)
+
+
+def _is_replaced(catalog: Catalog, location: str) -> bool:
+    try:
+        notice = change_under_way(load(catalog, (location,)).snapshot)
+    except TableNotFound:
+        return True
+    except PennonError:  # it is there, and what is wrong with it is nothing of this statement
+        return False
+    return notice is not None and notice.target == REPLACED and not notice.is_abandoned()
 
 
 def _check_same(table: Table, version: int, held: Snapshot) -> None:

@@ -23,7 +23,7 @@ from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_
 from pennon.catalog.ddl.counted_columns_property import check_counted_columns
 from pennon.catalog.ddl.foreign_properties import check_names
 from pennon.catalog.ddl.new_table import check_meaning, check_new_table
-from pennon.catalog.ddl.replaced_table import unchanged_since_read
+from pennon.catalog.ddl.replaced_table import check_sources_stand, unchanged_since_read
 from pennon.catalog.ddl.write_order_change import checked_order
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
@@ -192,6 +192,7 @@ def publish(
             directory.register(identifier, location)
         else:
             at = named_at(catalog, identifier, existing.snapshot.location)
+            check_sources_stand(catalog, identifier, reads)
             with unchanged_since_read(existing, reads, at):
                 existing.stored.pass_name_on(directory, identifier, location)
     except PennonError:
