@@ -85,7 +85,8 @@ class InvalidPartitionFieldName(PennonError):
     condition = "INVALID_PARTITION_FIELD_NAME"
     template = (
         "Cannot name a partition field '{name}': {reason}. "
-        "Use lower-case letters, digits and underscores that no other partition field has used."
+        "Use lower-case letters, digits and underscores that no other partition field has used, "
+        "or give no name."
     )
     sql_state = "42602"
 

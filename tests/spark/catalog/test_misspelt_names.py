@@ -39,7 +39,7 @@ def test_a_session_is_told_of_an_option_that_its_catalog_has_not(
 def test_options_that_a_catalog_has_are_taken_in_the_letters_that_spark_takes(
     spark: SparkSession, namespace: str
 ) -> None:
-    known = {"execution": "spark", "storage.anything": "1", "Root": "/elsewhere"}
+    known = {"execution": "spark", "Root": "/elsewhere"}
     with conf(spark, {f"spark.sql.catalog.lance.{name}": value for name, value in known.items()}):
         spark.sql(f"CREATE TABLE {namespace}.t (id INT)")
 

@@ -1,4 +1,4 @@
-"""A session keeps the root of a catalog: another one is refused with both, never written to."""
+"""A session keeps what a catalog began with: another root, or key of its store, is refused."""
 
 from __future__ import annotations
 
@@ -28,13 +28,27 @@ spark.sql("CREATE NAMESPACE lance.third")
 spark.sql(f"SET spark.sql.catalog.lance.root = {other}")
 refused("SHOW NAMESPACES IN lance")
 print(sorted(pennon.connect(one).list_namespaces()))
+spark.conf.set("spark.sql.catalog.lance.root", one)
+spark.conf.set("spark.sql.catalog.lance.storage.aws_region", "first")
+refused("SHOW NAMESPACES IN lance")
+beside = spark.newSession()
+beside.conf.set("spark.sql.catalog.lance.storage.aws_region", "secret")
+print(beside.sql("SHOW NAMESPACES IN lance").count())
+beside.conf.set("spark.sql.catalog.lance.storage.aws_region", "secreter")
+spark = beside
+refused("SHOW NAMESPACES IN lance")
 """
 
 
-def test_a_second_root_is_refused_and_both_are_named(tmp_path: Path) -> None:
+def test_what_a_catalog_began_with_is_kept(tmp_path: Path) -> None:
     one, other = str(tmp_path / "one"), str(tmp_path / "other")
-    first, second, names = run_script(SCRIPT, one, other).splitlines()
+    printed = run_script(SCRIPT, one, other).splitlines()
+    first, second, names, third, beside, fourth = printed
     for said in (first, second):
         assert said.startswith(f"[CATALOG_ROOT_FIXED] Cannot move catalog lance to {other}")
         assert f"has it at {one}" in said
     assert names == "['first', 'third']"
+    for said in (third, fourth):
+        assert said.startswith("[CATALOG_STORAGE_FIXED] Cannot change storage.aws_region of cat")
+    assert beside == "2", "a new session begins with what it states"
+    assert not any("secret" in line for line in printed)

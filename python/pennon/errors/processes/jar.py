@@ -32,6 +32,18 @@ class CatalogRootFixed(PennonError):
     sql_state = "55000"
 
 
+class CatalogStorageFixed(PennonError):
+    """The session states another storage option than its catalog began with."""
+
+    condition = "CATALOG_STORAGE_FIXED"
+    template = (
+        "Cannot change {option} of catalog {catalog}: this session has begun to use the catalog, "
+        "which keeps its storage options. RESET spark.sql.catalog.{catalog}.{option}, or set it in "
+        "a new session."
+    )
+    sql_state = "55000"
+
+
 class CatalogNotConfigured(PennonError):
     """A source is loaded or saved by its format in a session without a catalog of Pennon."""
 

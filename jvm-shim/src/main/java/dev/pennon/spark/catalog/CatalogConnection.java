@@ -17,6 +17,7 @@ final class CatalogConnection {
   private static final String IMPLEMENTATION = "implementation";
 
   private final String name;
+  private final CaseInsensitiveStringMap began;
   private final ObjectNode catalog;
 
   CatalogConnection(String name, CaseInsensitiveStringMap options) {
@@ -24,6 +25,7 @@ final class CatalogConnection {
       throw WorkerFailure.of("CATALOG_ROOT_MISSING", "catalog", name).raise();
     }
     this.name = name;
+    this.began = options;
     this.catalog = describe(name, options);
   }
 
@@ -37,8 +39,10 @@ final class CatalogConnection {
   }
 
   ObjectNode request(String op) {
-    checkRoot();
-    return Messages.request(op).set("catalog", catalog.deepCopy().set("options", optionsOfNow()));
+    ObjectNode options = Messages.object();
+    CollectionConverters.asJava(SQLConf.get().getAllConfs())
+        .forEach((setting, value) -> addStated(options, setting, value));
+    return Messages.request(op).set("catalog", catalog.deepCopy().set("options", options));
   }
 
   ObjectNode request(String op, String[] namespace) {
@@ -54,43 +58,36 @@ final class CatalogConnection {
   }
 
   private static ObjectNode describe(String name, CaseInsensitiveStringMap options) {
-    ObjectNode catalog = Messages.object().put("name", name);
+    ObjectNode catalog = Messages.object().put("name", name).put(ROOT, options.get(ROOT));
     ObjectNode storage = Messages.object();
     for (Map.Entry<String, String> option : options.asCaseSensitiveMap().entrySet()) {
       if (option.getKey().startsWith(STORAGE_PREFIX)) {
         storage.put(option.getKey().substring(STORAGE_PREFIX.length()), option.getValue());
       }
     }
-    catalog.put(ROOT, options.get(ROOT));
     catalog.put(IMPLEMENTATION, options.getOrDefault(IMPLEMENTATION, "dir"));
     catalog.set("storage", storage);
     // None in requests about what is loaded already; those that name something fill them in.
-    catalog.set("options", Messages.object());
-    return catalog;
+    return catalog.set("options", Messages.object());
   }
 
-  /** What the session states of the catalog, by SET, too; of storage options the names alone. */
-  private ObjectNode optionsOfNow() {
+  /**
+   * Adds what the session states of the catalog, by SET, too; of storage options the names alone.
+   * Refuses to go on with what the catalog began with where the session states another by now.
+   */
+  private void addStated(ObjectNode options, String setting, String value) {
     String prefix = "spark.sql.catalog." + name + ".";
-    ObjectNode options = Messages.object();
-    CollectionConverters.asJava(SQLConf.get().getAllConfs())
-        .forEach(
-            (key, value) -> {
-              if (key.startsWith(prefix)) {
-                String option = key.substring(prefix.length());
-                options.put(option, option.startsWith(STORAGE_PREFIX) ? "" : value);
-              }
-            });
-    return options;
-  }
-
-  /** Refuses to go on with one root where the session states another by now. */
-  private void checkRoot() {
-    String stated = SQLConf.get().getConfString("spark.sql.catalog." + name + "." + ROOT, "");
-    String root = catalog.path(ROOT).asText();
-    if (!stated.isEmpty() && !stated.equals(root)) {
-      throw WorkerFailure.of("CATALOG_ROOT_FIXED", "catalog", name, "root", root, "stated", stated)
+    String option = setting.startsWith(prefix) ? setting.substring(prefix.length()) : "";
+    boolean isStorage = option.startsWith(STORAGE_PREFIX);
+    boolean isKept = value.equals(began.get(option));
+    if (option.equals(ROOT) && !isKept && !value.isEmpty()) {
+      throw WorkerFailure.of(
+              "CATALOG_ROOT_FIXED", "catalog", name, "root", began.get(ROOT), "stated", value)
           .raise();
+    } else if (isStorage && !isKept) {
+      throw WorkerFailure.of("CATALOG_STORAGE_FIXED", "catalog", name, "option", option).raise();
+    } else if (!option.isEmpty()) {
+      options.put(option, isStorage ? "" : value);
     }
   }
 }
