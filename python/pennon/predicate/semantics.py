@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 _UTC: Final = frozenset(
@@ -28,10 +28,17 @@ class Semantics:
     Args:
         ansi: Whether an overflow is an error; otherwise it wraps or is NULL.
         is_utc: Whether timestamps with a zone turn into dates, and their parts, in UTC.
+        is_tried: Whether an overflow is NULL (``try_add``), also where it would wrap.
     """
 
     ansi: bool = True
     is_utc: bool = False
+    is_tried: bool = False
+
+    @property
+    def tried(self) -> Semantics:
+        """What an operator means that is NULL where it would be an error."""
+        return replace(self, ansi=False, is_tried=True)
 
 
 def is_utc_zone(time_zone: str) -> bool:

@@ -195,13 +195,14 @@ def is_one(number: exp.Expr) -> exp.Paren:
     return exp.paren(exp.EQ(this=number, expression=integer(1, pa.int32())), copy=False)
 
 
-def lossy_cast(tree: exp.Expr, data_type: pa.DataType) -> exp.Expr:
-    """Cast to a type with fewer values.
+def lossy_cast(tree: exp.Expr, data_type: pa.DataType, *, is_tried: bool = False) -> exp.Expr:
+    """Cast to a type with fewer values, or give NULL where there is none (``is_tried``).
 
     DataFusion would compare what is cast with a literal of the wider type, which is equal less
     often. It does not look through a function, and the greatest of one value is that value.
     """
-    return call("greatest", cast(tree, data_type))
+    kind = exp.TryCast if is_tried else exp.Cast
+    return call("greatest", kind(this=tree, to=sql_type(data_type)))
 
 
 def is_null(tree: exp.Expr) -> exp.Expr:

@@ -203,7 +203,7 @@ class Expressions:
                 declined[expressions[at]] = str(reason)
         answers = dict(zip(taken, self.tried([expressions[at] for at in taken]), strict=True))
         whole = [output for at, output in taken.items() if not answers[at].null_count]
-        actual = self.computed_of_leaf(given, whole, semantics)
+        actual = self.computed_of_leaf(given, whole, semantics) if whole else given
         different: dict[str, object] = {}
         for at, output in taken.items():
             answer, rows, values = answers[at], given, actual

@@ -28,7 +28,9 @@ def expressions(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
         return Expressions.over(spark, edge_rows(), tmp_path_factory.mktemp("edges"))
 
 
-@pytest.mark.parametrize("subject", ["arithmetic", "casts", "casts_compared", "texts", "times"])
+@pytest.mark.parametrize(
+    "subject", ["arithmetic", "casts", "casts_compared", "operand_order", "texts", "times"]
+)
 @pytest.mark.parametrize("ansi", [True, False])
 def test_expressions_give_the_values_of_spark(
     spark: SparkSession, expressions: Expressions, subject: str, *, ansi: bool
@@ -83,6 +85,7 @@ ERRORS: list[tuple[str, dict[str, Any]]] = [
     ("CAST(s AS INT)", {"s": "12.5"}),
     ("CAST(s AS BIGINT) > 3", {"s": ""}),
     ("CAST(s AS DATE)", {"s": "2021-02-29"}),
+    ("CAST(s AS BOOLEAN)", {"s": "maybe"}),
     ("to_date(s, 'yyyy-MM-dd')", {"s": "2021-1-1"}),
     ("wide * wide", {"wide": Decimal("12345678901234567890.0")}),
     ("i32 / i8", {"i32": 1, "i8": 0}),

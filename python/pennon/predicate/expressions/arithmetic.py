@@ -4,7 +4,7 @@ NULL rules: every operator gives NULL for NULL.
 
 | DataFusion | Spark | guard |
 |---|---|---|
-| integer arithmetic wraps | an error (ANSI) | in a wider type, cast back |
+| integer arithmetic wraps | an error (ANSI), or NULL (``try_add``) | in a wider type, cast back |
 | decimals beyond 38 digits are cut | rounded half up | in 76 digits, cast back |
 
 Declined: what overflows where ANSI is off and Spark would wrap or give NULL.
@@ -60,7 +60,7 @@ def arithmetic(
         return Typed(binary(operator, left.tree, right.tree), left.type)
     if not left.is_integer:
         raise Declined(why=f"arithmetic on {left.type}")
-    if not semantics.ansi:
+    if not (semantics.ansi or semantics.is_tried):
         raise Declined(why="integers that wrap")
     if left.type.bit_width < pa.int64().bit_width:
         wide = pa.int64()
@@ -69,18 +69,20 @@ def arithmetic(
         # exact in 128 bits: a product has less than 39 digits
         exact = pa.decimal128(INTEGER_DIGITS[left.type.bit_width], 0)
         computed = binary(operator, cast(left.tree, exact), cast(right.tree, exact))
-    return Typed(cast(computed, left.type), left.type, can_fail=True)
+    tree = lossy_cast(computed, left.type, is_tried=semantics.is_tried)
+    return Typed(tree, left.type, can_fail=not semantics.is_tried)
 
 
 def _decimal(operator: type[exp.Binary], left: Typed, right: Typed, semantics: Semantics) -> Typed:
     precision, scale = exact_decimal(operator, left.type, right.type)
     if precision <= MAX_DIGITS:
         return Typed(binary(operator, left.tree, right.tree), pa.decimal128(precision, scale))
-    if not semantics.ansi:
+    if not (semantics.ansi or semantics.is_tried):
         raise Declined(why="decimals beyond 38 digits that would be NULL")
     kept = pa.decimal128(*adjusted(precision, scale))
     computed = _wide(operator, (left, left.type.scale), (right, right.type.scale))
-    return Typed(lossy_cast(computed, kept), kept, can_fail=True)
+    tree = lossy_cast(computed, kept, is_tried=semantics.is_tried)
+    return Typed(tree, kept, can_fail=not semantics.is_tried)
 
 
 def exact_decimal(

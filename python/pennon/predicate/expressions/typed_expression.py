@@ -29,6 +29,7 @@ from pennon.predicate.expressions.casts import converted, tried
 from pennon.predicate.expressions.floats.float_order import comparable, compared, extreme_float
 from pennon.predicate.expressions.named_functions import named_function
 from pennon.predicate.expressions.nested_columns import carried_column, struct_field
+from pennon.predicate.expressions.operand_order import computed_in_order, tried_operation
 from pennon.predicate.expressions.quotients import quotient, remainder, whole_quotient
 from pennon.predicate.parse import parse_with_lists
 from pennon.predicate.semantics import Declined
@@ -113,12 +114,15 @@ def typed_expression(
 def typed_condition(
     text: str | exp.Expr | None, columns: Mapping[str, pa.DataType], semantics: Semantics
 ) -> exp.Expr:
-    """Read a boolean expression.
-
-    Raises:
-        Declined: It is not boolean, or a part of it is declined.
-    """
+    """Read a boolean expression; others are declined."""
     return typed_expression(text, columns, semantics, pa.bool_()).tree
+
+
+def typed_key(
+    equality: exp.Expr, columns: Mapping[str, pa.DataType], semantics: Semantics
+) -> exp.Expr:
+    """Read an equality by which a join finds partners: both sides are computed of every row."""
+    return _Reader(columns, semantics).value(equality.unnest()).tree
 
 
 class _Reader:
@@ -126,14 +130,20 @@ class _Reader:
         self.columns = columns
         self.semantics = semantics
         self.failing = 0
+        self.operands: list[list[Typed]] = [[]]  # of what is being read, outermost first
 
     def read(self, node: exp.Expr) -> Typed:
         """Read a node, and count what in it can be an error."""
         before = self.failing
+        self.operands.append([])
         value = self.value(node)
+        tried = tried_operation(node)
+        operands, is_tried = self.operands.pop(), tried is not None
+        value = computed_in_order(tried or node, value, operands, is_tried=is_tried)
         self.failing += value.can_fail and self.failing == before
         can_fail = self.failing > before
-        return Typed(value.tree, value.type, can_fail=can_fail)
+        self.operands[-1].append(Typed(value.tree, value.type, can_fail=can_fail))
+        return self.operands[-1][-1]
 
     def value(self, node: exp.Expr) -> Typed:
         literal = literal_value(node)
@@ -172,9 +182,9 @@ class _Reader:
                 return self.case([(equal, exp.Null())], node.this.copy())
             case exp.Coalesce():
                 return self.coalesce([node.this, *node.expressions])
-        return self.operator(node)
+        return self.operator(node, self.semantics)
 
-    def operator(self, node: exp.Expr) -> Typed:
+    def operator(self, node: exp.Expr, semantics: Semantics) -> Typed:
         if isinstance(node, _COMPARISONS):
             left, right = self.alike([self.read(node.this), self.read(node.expression)])
             return compared(type(node), left, right)
@@ -182,38 +192,40 @@ class _Reader:
             return time_functions.moved_by_interval(
                 self.read(node.this),
                 node.expression,
-                self.semantics,
+                semantics,
                 is_backward=isinstance(node, exp.Sub),
             )
         if isinstance(node, _ARITHMETIC):
             left, right = self.numbers(node)
-            return arithmetic(type(node), left, right, self.semantics)
+            return arithmetic(type(node), left, right, semantics)
+        tried = tried_operation(node)
+        if tried is not None:
+            return self.operator(tried, semantics.tried)
         match node:
             case exp.Neg():
-                return negated(self.read(node.this), self.semantics)
+                return negated(self.read(node.this), semantics)
             case exp.Div():
                 left, right = self.numbers(node)
                 if left.is_integer and right.is_integer:
                     left, right = (
-                        converted(operand, pa.float64(), self.semantics)
-                        for operand in (left, right)
+                        converted(operand, pa.float64(), semantics) for operand in (left, right)
                     )
-                return quotient(left, right, self.semantics)
+                return quotient(left, right, semantics)
             case exp.IntDiv():
                 left, right = self.numbers(node)
-                return whole_quotient(left, right, self.semantics)
+                return whole_quotient(left, right, semantics)
             case exp.Mod():
                 left, right = self.numbers(node)
-                return remainder(left, right, self.semantics)
+                return remainder(left, right, semantics)
             case exp.Abs():
-                return magnitude(self.read(node.this), self.semantics)
+                return magnitude(self.read(node.this), semantics)
             case exp.Round():
                 return self.rounded(node)
             case exp.Greatest() | exp.Least():
                 return self.extreme(node)
             case exp.IsNan():
                 return self.is_nan(node)
-        return named_function(node, self.read, self.semantics)
+        return named_function(node, self.read, semantics)
 
     def column(self, node: exp.Column) -> Typed:
         if len(node.parts) > 1:

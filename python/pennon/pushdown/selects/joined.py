@@ -17,8 +17,8 @@ from pennon.execution.engine_failures import TOO_MANY_ROWS
 from pennon.plan import JoinType
 from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.typed_expression import (
-    typed_condition,
     typed_expression,
+    typed_key,
 )
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
@@ -161,7 +161,7 @@ def _condition(node: Join, inputs: tuple[Selected, Selected], semantics: Semanti
     conjuncts = conjuncts_of(node.condition)
     equalities = [part for part in conjuncts if finds_partners(part, left, right)]
     others = [part for part in conjuncts if part not in equalities]
-    written = [typed_condition(part, both, semantics) for part in equalities]
+    written = [typed_key(part, both, semantics) for part in equalities]
     if others or not equalities:
         rest = reduce(_and, others) if equalities else node.condition
         value = typed_expression(rest, both, semantics, pa.bool_())
