@@ -42,9 +42,11 @@ _VALUES: Final = (
     re.compile(r"(?P<value>-?[\d.]+) is too (?:large|small) to store in a (?P<type>Decimal)"),
 )
 _TEXT: Final = re.compile(
-    r"Cannot cast string '(?P<value>.*)' to value of (?P<type>\w+)(?:\([^)]*\))? type", re.DOTALL
+    r"Cannot cast (?:string|value) '(?P<value>.*)' to value of (?P<type>\w+)(?:\([^)]*\))? type",
+    re.DOTALL,
 )
 _SPARK_TYPES: Final = {
+    "Boolean": "BOOLEAN",
     "Int8": "TINYINT",
     "Int16": "SMALLINT",
     "Int32": "INT",

@@ -34,4 +34,7 @@ class SparkSql(Spark):
             "DATE_FORMAT": lambda arguments: exp.Anonymous(
                 this="date_format", expressions=arguments
             ),
+            "FROM_UNIXTIME": lambda arguments: exp.Anonymous(
+                this="from_unixtime", expressions=arguments
+            ),
         }

@@ -58,7 +58,6 @@ try_cast(i32 AS DECIMAL(3, 0))
 try_cast(dec AS DECIMAL(4, 1))
 try_cast(wide AS DECIMAL(5, 1))
 -- declined: CAST(f64 AS BOOLEAN)
--- declined: try_add(i32, 1)
 CAST(CASE WHEN abs(f64) < 100 THEN f64 END AS BIGINT)
 CAST(CASE WHEN flag THEN 9.223372036854775807E18D ELSE -9.223372036854775808E18D END AS BIGINT)
 CAST(i64 * 1.9D AS BIGINT)
@@ -94,3 +93,7 @@ try_cast(int_text AS INT)
 try_cast(s AS INT) IS NULL
 try_cast(concat(i32, s2) AS BIGINT) = 7
 -- declined: try_cast(s AS DATE)
+CAST(s AS BOOLEAN)
+try_cast(s AS BOOLEAN)
+CAST(upper(substring('yes', 1, i8 % 4)) AS BOOLEAN) = flag
+CAST(CASE i8 WHEN 0 THEN ' TRUE ' WHEN 1 THEN 'nO' WHEN 7 THEN '\tf\n' ELSE int_text END AS BOOLEAN)

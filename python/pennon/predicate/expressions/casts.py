@@ -7,10 +7,10 @@ NULL rules: NULL stays NULL.
 | integer to a wider one, to decimal, to float | exact, or the nearest | none |
 | integer to a narrower one, decimal to integer | cut; an error outside (ANSI) | only under ANSI |
 | decimal to decimal | half up; an error outside (ANSI) | without ANSI only where it fits |
-| a cast that loses digits, compared with a literal | cast first | a function around the cast |
+| a cast that loses digits, or fails, compared with a literal | cast first | a function around it |
 | decimal to DOUBLE | the nearest | by its text beyond 15 digits, where DataFusion's is not |
 | integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
-| text to integer, to date | after blanks; an error, or NULL, for what is none | ``parsed_texts`` |
+| text to integer, boolean, date | after blanks; an error, or NULL, for none | ``parsed_texts`` |
 | date to text | year, month, day; a sign before more than four digits | by cycles |
 | timestamp to text | in the session's zone, no zeros at the end | ``time_texts``; only in UTC |
 | date and timestamps among each other | in the session's zone | only in UTC; days of timestamps |
@@ -38,10 +38,8 @@ from pennon.predicate.typed import (
     ZONED,
     Typed,
     binary,
-    call,
     cast,
     lossy_cast,
-    sql_type,
 )
 
 if TYPE_CHECKING:
@@ -66,6 +64,8 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
         return parsed_texts.integer_of_text(value, target, is_tried=False)
     if pa.types.is_string(value.type) and pa.types.is_date(target):
         return parsed_texts.date_of_text(value, is_tried=not semantics.ansi)
+    if pa.types.is_string(value.type) and pa.types.is_boolean(target):
+        return parsed_texts.boolean_of_text(value, is_tried=not semantics.ansi)
     if value.type == pa.float64() and target in (pa.int32(), pa.int64()):
         return whole_numbers.cut_number(value, target, semantics)
     if pa.types.is_boolean(target) and (value.is_integer or value.is_decimal):
@@ -86,7 +86,7 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
         return double_of_decimal(value)
     if pa.types.is_floating(value.type) and pa.types.is_decimal(target):
         return decimal_of_double(value, target)
-    write = lossy_cast if _is_lossy(value, target) else cast
+    write = lossy_cast if can_fail or _is_lossy(value, target) else cast
     return Typed(write(value.tree, target), target, can_fail=can_fail)
 
 
@@ -100,11 +100,11 @@ def tried(value: Typed, target: pa.DataType) -> Typed:
         return parsed_texts.integer_of_text(value, target, is_tried=True)
     if pa.types.is_string(value.type) and pa.types.is_date(target):
         return parsed_texts.date_of_text(value, is_tried=True)
+    if pa.types.is_string(value.type) and pa.types.is_boolean(target):
+        return parsed_texts.boolean_of_text(value, is_tried=True)
     is_number = pa.types.is_signed_integer(target) or pa.types.is_decimal(target)
     if is_number and (value.is_integer or value.is_decimal):
-        # A function: DataFusion would compare the value where a literal is compared with the cast.
-        tried_cast = exp.TryCast(this=value.tree, to=sql_type(target))
-        return Typed(call("greatest", tried_cast), target)
+        return Typed(lossy_cast(value.tree, target, is_tried=True), target)
     raise Declined(why=f"try_cast of {value.type} to {target}")
 
 

@@ -19,7 +19,8 @@ from pennon.predicate.expressions import (
 )
 from pennon.predicate.expressions.arithmetic import decimal_of_unscaled, unscaled
 from pennon.predicate.expressions.quotients import average, quotient
-from pennon.predicate.expressions.texts import parsed_texts
+from pennon.predicate.expressions.texts import parsed_texts, text_parts
+from pennon.predicate.expressions.texts.text_operands import texts
 from pennon.predicate.semantics import Declined
 from pennon.predicate.spark_dialect import SparkSql
 from pennon.predicate.typed import Typed, enclosed, integer
@@ -61,7 +62,7 @@ def named_function(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed
         Declined: It is none of these, or not known to be computed as Spark does.
     """
     if isinstance(node, _TEXT_TESTS):
-        tested, part = text_functions.texts([read(node.this), read(node.expression)])
+        tested, part = texts([read(node.this), read(node.expression)])
         return Typed(type(node)(this=tested, expression=part), pa.bool_())
     match node:
         case exp.Like():
@@ -127,8 +128,8 @@ def _rewritten(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
         case exp.RegexpExtract():
             pair = read(node.expression), read(node.args["group"])
             return text_functions.extracted(read(node.this), *pair)
-        case exp.Bracket() if isinstance(node.this, exp.RegexpSplit):
-            return _first_part(node, read)
+        case exp.Bracket() if _is_split(node.this):
+            return _part_of_split(node, read, semantics)
         case exp.Ascii():
             return text_functions.first_code(read(node.this))
         case exp.MD5():
@@ -141,7 +142,7 @@ def _rewritten(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
             return text_functions.translated(read(node.this), *pair)
         case exp.SubstringIndex():
             place = read(node.args["delimiter"]), read(node.args["count"])
-            return text_functions.before_separator(read(node.this), *place)
+            return text_parts.before_separator(read(node.this), *place)
         case exp.Repeat():
             return text_functions.repeated(read(node.this), read(node.args["times"]))
     return _number(node, read, semantics)
@@ -161,6 +162,8 @@ def _number(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
             return number_functions.complement(read(node.this))
         case exp.Sign():
             return number_functions.sign(read(node.this), semantics)
+        case exp.Pow():
+            return number_functions.power(read(node.this), read(node.expression))
         case exp.Sqrt():
             return number_functions.square_root(read(node.this), semantics)
         case exp.Floor() | exp.Ceil() if not (node.args.get("decimals") or node.args.get("to")):
@@ -206,6 +209,10 @@ def _time(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
         case exp.TimestampDiff():
             moments = read(node.expression), read(node.this)
             return time_spans.units_between(node.text("unit").upper(), *moments, semantics)
+        case exp.MonthsBetween() if isinstance(node.args.get("roundoff"), exp.Boolean):
+            moments = read(node.this), read(node.expression)
+            is_rounded = bool(node.args["roundoff"].this)
+            return time_spans.months_between(*moments, semantics, is_rounded=is_rounded)
         case exp.LastDay():
             return time_functions.last_day(read(node.this), semantics)
         case exp.NextDay():
@@ -253,6 +260,9 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
         match node.name.lower(), node.expressions:
             case "date_format", [value, pattern]:
                 return time_functions.formatted(read(value), read(pattern), semantics)
+            case "from_unixtime", [seconds, pattern]:
+                moment = time_spans.wrapped_moment_of(read(seconds))
+                return time_functions.formatted(moment, read(pattern), semantics)
             case "gettimestamp", [value, pattern]:
                 return parsed_texts.timestamp_of_text(read(value), read(pattern), semantics)
             case "readsidepadding", [value, size]:
@@ -271,14 +281,30 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
     raise Declined(why=_name_of(node))
 
 
-def _first_part(node: exp.Bracket, read: Reading) -> Typed:
-    """Read ``split(…)[0]``, and the same by ``element_at``, which counts from 1."""
+def _is_split(node: exp.Expr) -> bool:
+    is_by_text = isinstance(node, exp.Anonymous) and node.name.lower() == "stringsplitsql"
+    return is_by_text or isinstance(node, exp.RegexpSplit)
+
+
+def _part_of_split(node: exp.Bracket, read: Reading, semantics: Semantics) -> Typed:
+    """Read ``split(…)[0]``, the same by ``element_at``, which counts from 1, or ``split_part``.
+
+    Raises:
+        Declined: A part that is computed; or, under ANSI, one that there may not be.
+    """
     (number,), split = [literal_value(at) for at in node.expressions], node.this
+    is_from_one = node.args.get("offset") == 1
+    stated = None if number is None or not number.is_valid else int(number.as_py())
+    place = stated if stated is None or is_from_one else stated + 1
+    if not place or (place < 0 and not is_from_one):
+        raise Declined(why="a computed part")
+    if not isinstance(split, exp.RegexpSplit):
+        value, separator = map(read, split.expressions)
+        return text_parts.part_or_nothing(value, separator, place)
     limit = literal_value(split.args["limit"]) if split.args.get("limit") else None
-    first = node.args.get("offset") or 0
-    if number is None or number.as_py() != first or limit is None or limit.as_py() != -1:
+    if limit is None or limit.as_py() != -1 or (semantics.ansi and abs(place) > 1):
         raise Declined(why="a part that there may not be")
-    return text_functions.first_part(read(split.this), read(split.expression))
+    return text_parts.part_of_split(read(split.this), read(split.expression), place)
 
 
 def _bytes(read: Reading, node: exp.Expr) -> Typed:

@@ -10,8 +10,8 @@ NULL rules: every function gives NULL for NULL.
 | no operator inverts bits | ``~`` | -1 minus the value |
 | ``%`` has the dividend's sign | ``pmod`` has the divisor's | the divisor is added |
 
-Declined: powers, logarithms and trigonometry, of which the last digit
-differs between libraries.
+Declined: other powers, logarithms and trigonometry, of which the last digit differs between
+libraries.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from pennon.predicate.typed import (
     lossy_cast,
     stated_integer,
 )
+from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
     from pennon.predicate.semantics import Semantics
@@ -63,6 +64,34 @@ def square_root(value: Typed, semantics: Semantics) -> Typed:
     """Take the square root, which IEEE 754 defines to the last bit; NaN of what is negative."""
     number = converted(value, _DOUBLE, semantics)
     return Typed(call("sqrt", number.tree), _DOUBLE)
+
+
+def power(value: Typed, exponent: Typed) -> Typed:
+    """Raise a DOUBLE to a power of which Java says the value to the last bit.
+
+    Raises:
+        Declined: Another exponent than 2, 1, -1 or 0.5, or one that is computed.
+    """
+    literal = literal_value(exponent.tree)
+    number = value.tree
+    if value.type != _DOUBLE or exponent.type != _DOUBLE or literal is None or not literal.is_valid:
+        raise Declined(why="a computed power")
+    match literal.as_py():
+        case 2.0:
+            return Typed(binary(exp.Mul, number, number.copy()), _DOUBLE)
+        case 1.0:
+            return value
+        case -1.0:
+            return Typed(binary(exp.Div, double(1), number), _DOUBLE)
+        case 0.5:
+            least = binary(exp.EQ, number, exp.Neg(this=_infinite()))
+            root = call("sqrt", binary(exp.Add, number.copy(), double(0)))
+            return Typed(choice((least, _infinite()), default=root), _DOUBLE)
+    raise Declined(why=f"the power {literal}")
+
+
+def _infinite() -> exp.Expr:
+    return cast(exp.Literal.string("Infinity"), _DOUBLE)
 
 
 def whole_number(operator: type[exp.Floor | exp.Ceil], value: Typed, semantics: Semantics) -> Typed:

@@ -10,7 +10,6 @@ NULL rules: every function gives NULL for NULL, ``||`` and CONCAT included.
 | LIKE escapes by a backslash | by any character | the pattern is read and written anew |
 | lengths are BIGINT | INT | cast |
 | lpad, rpad and translate count graphemes | code points | made of parts |
-| substr_index looks behind what it found | behind its first character | single characters |
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions.texts.java_patterns import JavaPattern, plain_text
+from pennon.predicate.expressions.texts.java_patterns import JavaPattern
+from pennon.predicate.expressions.texts.text_operands import literal_text, texts
 from pennon.predicate.like import read_pattern
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
@@ -44,17 +44,6 @@ _TRIMS: Final[Mapping[str, str]] = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILI
 _SPACE: Final = " "
 _MOST_FILLED: Final = 1000
 _MOST_TRANSLATED: Final = 16
-
-
-def texts(values: Sequence[Typed]) -> list[exp.Expr]:
-    """Take expressions that all have to be texts.
-
-    Raises:
-        Declined: One is not.
-    """
-    if any(value.type != pa.utf8() for value in values):
-        raise Declined(why="what is no text")
-    return [value.tree for value in values]
 
 
 def concatenated(values: Sequence[Typed]) -> Typed:
@@ -224,7 +213,7 @@ def translated(value: Typed, searched: Typed, replacement: Typed) -> Typed:
         Declined: They are computed, many, or one that comes in is looked for later.
     """
     (whole,) = texts([value])
-    old, new = _text(searched), _text(replacement)
+    old, new = literal_text(searched), literal_text(replacement)
     if old is None or new is None or len(old) > _MOST_TRANSLATED:
         raise Declined(why="a translation of computed or many characters")
     pairs = {character: new[at : at + 1] for at, character in reversed(list(enumerate(old)))}
@@ -234,21 +223,6 @@ def translated(value: Typed, searched: Typed, replacement: Typed) -> Typed:
         pair = (exp.Literal.string(character), exp.Literal.string(other))
         whole = call("replace", whole, *pair)
     return Typed(whole, pa.utf8())
-
-
-def before_separator(value: Typed, separator: Typed, count: Typed) -> Typed:
-    """Cut a text at a place of a character, counted from either end (``substring_index``).
-
-    Raises:
-        Declined: The place is computed; or no single character, of which Spark finds places that
-            overlap.
-    """
-    (whole,) = texts([value])
-    sign, place = _text(separator), stated_integer(count)
-    if sign is None or len(sign) != 1 or place is None:
-        raise Declined(why="a place of what is no single character")
-    parts = (exp.Literal.string(sign), integer(place, pa.int64()))
-    return Typed(cast(call("substr_index", whole, *parts), pa.utf8()), pa.utf8())
 
 
 def matched(value: Typed, pattern: Typed) -> Typed:
@@ -268,7 +242,7 @@ def replaced_matches(value: Typed, pattern: Typed, replacement: Typed) -> Typed:
         Declined: As ``matched``; or what replaces them is computed.
     """
     (whole,) = texts([value])
-    java_pattern, text = _java(pattern), _text(replacement)
+    java_pattern, text = _java(pattern), literal_text(replacement)
     if text is None:
         raise Declined(why="a computed replacement")
     parts = [
@@ -299,29 +273,11 @@ def extracted(value: Typed, pattern: Typed, group: Typed) -> Typed:
     return Typed(tree, pa.utf8())
 
 
-def first_part(value: Typed, separator: Typed) -> Typed:
-    """Give what stands before a separator (``split(…)[0]``), which is a regular expression.
-
-    Raises:
-        Declined: It is computed, or more than signs that stand for themselves.
-    """
-    (whole,) = texts([value])
-    sign = plain_text(_text(separator) or "")
-    parts = (exp.Literal.string(sign), integer(1, pa.int64()))
-    return Typed(cast(call("split_part", whole, *parts), pa.utf8()), pa.utf8())
-
-
 def _java(pattern: Typed) -> JavaPattern:
-    text = _text(pattern)
+    text = literal_text(pattern)
     if text is None:
         raise Declined(why="a computed regular expression")
     return JavaPattern(text)
-
-
-def _text(value: Typed) -> str | None:
-    literal = literal_value(value.tree)
-    is_text = literal is not None and literal.is_valid and pa.types.is_string(literal.type)
-    return str(literal.as_py()) if literal is not None and is_text else None
 
 
 def reversed_text(value: Typed) -> Typed:

@@ -2,13 +2,14 @@
 
 NULL rules: every function gives NULL for NULL.
 
+Months are those of Java: a day that is begun counts only where the time of the day is reached, and
+a month where its day is; the last day of a month is no exception but in ``months_between``.
+
 | DataFusion | Spark | guard |
 |---|---|---|
 | a difference of two BIGINTs wraps | never | quotients and remainders apart |
 | seconds with a fraction are a DOUBLE | DECIMAL(8, 6) | of microseconds |
 | a product of BIGINTs wraps | an error | in decimals, cast back |
-
-Declined: spans of months, quarters and years, which depend on the calendar.
 """
 
 from __future__ import annotations
@@ -18,16 +19,28 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions.time_functions import local
-from pennon.predicate.semantics import Declined
-from pennon.predicate.typed import NTZ, ZONED, Typed, binary, cast, choice, integer
+from pennon.predicate.expressions import calendar_cycles
+from pennon.predicate.expressions.time_functions import local, part
+from pennon.predicate.semantics import Declined, Semantics
+from pennon.predicate.typed import (
+    NTZ,
+    ZONED,
+    Typed,
+    binary,
+    call,
+    cast,
+    choice,
+    double,
+    integer,
+    lossy_cast,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pennon.predicate.semantics import Semantics
-
+_INT: Final = pa.int32()
 _LONG: Final = pa.int64()
+_DOUBLE: Final = pa.float64()
 SECOND: Final = 1_000_000
 _MICROS: Final[Mapping[str, int]] = {
     "SECOND": SECOND,
@@ -36,16 +49,24 @@ _MICROS: Final[Mapping[str, int]] = {
     "DAY": 86_400 * SECOND,
     "WEEK": 7 * 86_400 * SECOND,
 }
+_MONTHS: Final[Mapping[str, int]] = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_ANY_SESSION: Final = Semantics()  # dates have the same parts in all of them
+# In one number of a date's parts, so many days fit into a month.
+_MOST_DAYS: Final = 32
 
 
 def units_between(unit: str, start: Typed, end: Typed, semantics: Semantics) -> Typed:
     """Count the whole units from one timestamp to another (``timestampdiff``), cut.
 
     Raises:
-        Declined: No timestamps, a zone that is not UTC, or a unit without a fixed length.
+        Declined: No timestamps, a zone that is not UTC, or another unit.
     """
+    if {start.type, end.type} - {NTZ, ZONED}:
+        raise Declined(why=f"timestampdiff of {start.type} and {end.type}")
+    if unit in _MONTHS:
+        return _whole_months(_MONTHS[unit], local(start, semantics), local(end, semantics))
     width = _MICROS.get(unit)
-    if width is None or {start.type, end.type} - {NTZ, ZONED}:
+    if width is None:
         raise Declined(why=f"timestampdiff of {unit}")
     units = integer(width, _LONG)
     whole: list[exp.Expr] = []
@@ -73,6 +94,82 @@ def units_between(unit: str, start: Typed, end: Typed, semantics: Semantics) -> 
     return Typed(cast(counted, _LONG), _LONG)
 
 
+def _whole_months(months: int, start: Typed, end: Typed) -> Typed:
+    micros = [cast(moment.tree.copy(), _LONG) for moment in (start, end)]
+    times = [calendar_cycles.time_of_day(moment) for moment in (start, end)]
+    is_back = binary(exp.LT, micros[1], micros[0])
+    moved = choice(
+        (exp.And(this=is_back, expression=binary(exp.GT, times[1], times[0])), integer(1, _INT)),
+        (is_back.copy(), integer(0, _INT)),
+        (binary(exp.LT, times[1].copy(), times[0].copy()), integer(-1, _INT)),
+        default=integer(0, _INT),
+    )
+    day = binary(exp.Add, cast(calendar_cycles.day_of(end), _INT), moved)
+    last = Typed(cast(cast(day, _INT), pa.date32()), pa.date32())
+    first = Typed(calendar_cycles.day_of(start), pa.date32())
+    between = binary(exp.Sub, _in_one_number(last), _in_one_number(first))
+    whole = binary(exp.Div, between, integer(_MOST_DAYS, _LONG))
+    return Typed(cast(binary(exp.Div, whole, integer(months, _LONG)), _LONG), _LONG)
+
+
+def _in_one_number(day: Typed) -> exp.Expr:
+    days = binary(exp.Mul, _month_number(day), integer(_MOST_DAYS, _LONG))
+    return binary(exp.Add, days, _part("DAY", day))
+
+
+def _month_number(day: Typed) -> exp.Expr:
+    """Count the months of a date since the year 0."""
+    return binary(
+        exp.Add, binary(exp.Mul, _part("YEAR", day), integer(12, _LONG)), _part("MONTH", day)
+    )
+
+
+def _part(name: str, day: Typed) -> exp.Expr:
+    return cast(part(name, day, _ANY_SESSION).tree, _LONG)
+
+
+def months_between(end: Typed, start: Typed, semantics: Semantics, *, is_rounded: bool) -> Typed:
+    """Count the months from one timestamp to another, a month of 31 days (``months_between``).
+
+    Two days of one number, or two last days of a month, are whole months apart.
+
+    Raises:
+        Declined: No timestamps, or a zone that is not UTC.
+    """
+    if {start.type, end.type} - {NTZ, ZONED}:
+        raise Declined(why=f"months_between of {start.type} and {end.type}")
+    moments = [local(moment, semantics) for moment in (end, start)]
+    days = [Typed(calendar_cycles.day_of(moment), pa.date32()) for moment in moments]
+    months = cast(binary(exp.Sub, *map(_month_number, days)), _DOUBLE)
+    numbers = [_part("DAY", day) for day in days]
+    is_whole = exp.Or(
+        this=binary(exp.EQ, *numbers),
+        expression=exp.paren(binary(exp.And, *map(_is_last_of_month, days))),
+    )
+    seconds = [
+        binary(exp.Div, calendar_cycles.time_of_day(moment), integer(SECOND, _LONG))
+        for moment in moments
+    ]
+    apart = binary(exp.Sub, *[number.copy() for number in numbers])
+    apart = binary(exp.Mul, apart, integer(_MICROS["DAY"] // SECOND, _LONG))
+    apart = binary(exp.Add, apart, binary(exp.Sub, *seconds))
+    fraction = binary(exp.Div, cast(apart, _DOUBLE), double(31 * _MICROS["DAY"] // SECOND))
+    counted = binary(exp.Add, months.copy(), fraction)
+    if is_rounded:
+        digits = binary(exp.Mul, counted, double(100_000_000))
+        below = call("floor", digits)
+        is_up = binary(exp.GTE, binary(exp.Sub, digits.copy(), below), double(0.5))
+        up = choice((is_up, double(1)), default=double(0))
+        counted = binary(exp.Div, binary(exp.Add, below.copy(), up), double(100_000_000))
+    return Typed(choice((is_whole, months), default=counted), _DOUBLE)
+
+
+def _is_last_of_month(day: Typed) -> exp.Expr:
+    following = cast(binary(exp.Add, cast(day.tree, _INT), integer(1, _INT)), _INT)
+    first = _part("DAY", Typed(cast(following, pa.date32()), pa.date32()))
+    return binary(exp.EQ, first, integer(1, _LONG))
+
+
 def moment_of(value: Typed, width: int) -> Typed:
     """Give the timestamp so many units after 1970 (``timestamp_seconds``).
 
@@ -89,7 +186,20 @@ def moment_of(value: Typed, width: int) -> Typed:
     factor = cast(exp.Literal.string(str(width)), pa.decimal128(7, 0))
     micros = binary(exp.Mul, cast(value.tree, exact), factor)
     is_small = width == 1 or value.type.bit_width < _LONG.bit_width
-    return Typed(cast(cast(micros, _LONG), ZONED), ZONED, can_fail=not is_small)
+    whole = cast(micros, _LONG) if is_small else lossy_cast(micros, _LONG)
+    return Typed(cast(whole, ZONED), ZONED, can_fail=not is_small)
+
+
+def wrapped_moment_of(seconds: Typed) -> Typed:
+    """Give the timestamp so many seconds after 1970, as ``from_unixtime`` counts: it wraps.
+
+    Raises:
+        Declined: No BIGINT.
+    """
+    if seconds.type != _LONG:
+        raise Declined(why=f"from_unixtime of {seconds.type}")
+    micros = binary(exp.Mul, seconds.tree, integer(SECOND, _LONG))
+    return Typed(cast(micros, ZONED), ZONED)
 
 
 def seconds_with_fraction(value: Typed, semantics: Semantics) -> Typed:

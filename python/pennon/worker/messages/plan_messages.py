@@ -353,9 +353,26 @@ def _order(order: Sequence[Any]) -> tuple[SortKey, ...]:
     return tuple(SortKey(*key) for key in order)
 
 
+# By the names of Spark's classes: in SQL some of them have several.
+_FUNCTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "Min": "min",
+        "Max": "max",
+        "BitAndAgg": "bit_and",
+        "BitOrAgg": "bit_or",
+        "BitXorAgg": "bit_xor",
+        "VarianceSamp": "var_samp",
+        "VariancePop": "var_pop",
+        "StddevSamp": "stddev_samp",
+        "StddevPop": "stddev_pop",
+    }
+)
+
+
 def _call(function: Any) -> AggregateCall:
     number, name, argument, argument_type, data_type = function
-    return AggregateCall(number, name, argument, _type(data_type), _type(argument_type))
+    function_name = _FUNCTIONS.get(name, name)
+    return AggregateCall(number, function_name, argument, _type(data_type), _type(argument_type))
 
 
 def _window_call(function: Any) -> WindowCall:

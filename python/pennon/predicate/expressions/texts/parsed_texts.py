@@ -1,4 +1,4 @@
-"""Texts read as integers, dates and timestamps: Spark's casts, and its reading by a pattern.
+"""Texts read as integers, booleans, dates and timestamps: by a cast of Spark, or by a pattern.
 
 NULL rules: NULL stays NULL.
 
@@ -28,12 +28,15 @@ from pennon.predicate.typed import (
     NTZ,
     ZONED,
     Typed,
+    as_number,
     binary,
     call,
     cast,
     choice,
     enclosed,
     integer,
+    is_null,
+    is_one,
     sql_type,
 )
 from pennon.predicate.values.literals import literal_value
@@ -85,6 +88,35 @@ def integer_of_text(value: Typed, target: pa.DataType, *, is_tried: bool) -> Typ
     trimmed = call("btrim", value.tree, exp.Literal.string(_BLANKS))
     # A function: DataFusion would compare the text where a literal is compared with the integer.
     return Typed(call("greatest", _cast(trimmed, target, is_tried)), target, can_fail=not is_tried)
+
+
+def boolean_of_text(value: Typed, *, is_tried: bool) -> Typed:
+    """Cast a text to a BOOLEAN: the words and numbers that Spark takes, in letters of any case.
+
+    Args:
+        value: The text.
+        is_tried: Whether what is none of them is NULL; it is an error otherwise.
+
+    Raises:
+        Declined: A text of many terms, which would be there several times.
+    """
+    whole = _repeatable(value)
+    one, zero = integer(1, pa.int32()), integer(0, pa.int32())
+    error = cast(binary(exp.DPipe, exp.Literal.string(NOT_READ), whole.copy()), pa.bool_())
+    number = choice(
+        (_matches(whole, _word("t|true|y|yes|1")), one),
+        (_matches(whole, _word("f|false|n|no|0")), zero),
+        (exp.Not(this=exp.paren(is_null(whole.copy()))), as_number(error)),
+        default=None,
+    )
+    if is_tried:
+        number.args["ifs"].pop()
+    return Typed(is_one(number), pa.bool_(), can_fail=not is_tried)
+
+
+def _word(words: str) -> str:
+    letters = "".join(f"[{sign}{sign.upper()}]" if sign.isalpha() else sign for sign in words)
+    return f"^{_BLANK}(?:{letters}){_BLANK}$"
 
 
 def date_of_text(value: Typed, *, is_tried: bool) -> Typed:

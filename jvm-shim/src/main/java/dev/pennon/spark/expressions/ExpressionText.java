@@ -21,17 +21,13 @@ import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
-import org.apache.spark.sql.catalyst.expressions.BitwiseOr;
-import org.apache.spark.sql.catalyst.expressions.BitwiseXor;
+import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
 import org.apache.spark.sql.catalyst.expressions.Cast;
-import org.apache.spark.sql.catalyst.expressions.Ceil;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.DecimalDivideWithOverflowCheck;
 import org.apache.spark.sql.catalyst.expressions.Divide;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Floor;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InSet;
@@ -74,9 +70,9 @@ import scala.jdk.javaapi.CollectionConverters;
 public final class ExpressionText {
   private static final Logger LOG = LoggerFactory.getLogger(ExpressionText.class);
   private static final String EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions.";
-  private static final Set<Class<?>> BITWISE =
-      Set.of(BitwiseAnd.class, BitwiseOr.class, BitwiseXor.class);
-  private static final Set<Class<?>> WHOLE = Set.of(Floor.class, Ceil.class);
+  private static final Set<String> BITWISE = Set.of("BitwiseAnd", "BitwiseOr", "BitwiseXor");
+  private static final Set<String> WHOLE = Set.of("Floor", "Ceil");
+  private static final Set<String> ELEMENTS = Set.of("GetArrayItem", "ElementAt");
   private static final Pattern OPERAND = Pattern.compile("_operand(\\d+)_");
 
   private final boolean isAnsi;
@@ -329,7 +325,8 @@ public final class ExpressionText {
       throw new TypedLiteral.NotWritable();
     }
     matcher.appendTail(text);
-    return isSilent || isEnclosed(outline) ? text.toString() : "(" + text + ")";
+    String whole = isSilent || isEnclosed(outline) ? text.toString() : "(" + text + ")";
+    return isTried(expression) && !(expression instanceof Cast) ? "tried(" + whole + ")" : whole;
   }
 
   /** Whether a text is one call or one pair of parentheses. */
@@ -363,15 +360,23 @@ public final class ExpressionText {
     Object zone = property(expression, "timeZoneId");
     Object isLossy = context == null ? null : property(context, "allowDecimalPrecisionLoss");
     // Operators of bits never overflow, and have a mode all the same.
-    return BITWISE.contains(expression.getClass())
-        || (mode == null || mode.equals(evalMode)
-            || (expression instanceof Cast && mode.equals(EvalMode$.MODULE$.TRY())))
+    return BITWISE.contains(expression.getClass().getSimpleName())
+        || (mode == null || mode.equals(evalMode) || isTried(expression))
         // Before 4.3, floor and ceil of a DOUBLE beyond BIGINT are its end in every session.
-        && (fails != null ? fails.equals(isAnsi) : !isAnsi || !WHOLE.contains(expression.getClass()))
+        && (fails == null || fails.equals(isAnsi) || isTried(expression))
+        && (fails != null || !isAnsi || !WHOLE.contains(expression.getClass().getSimpleName()))
         && (ansi == null || ansi.equals(isAnsi))
         && (isLossy == null || isLossy.equals(true))
         && !(hasOldFormats && expression instanceof TimestampFormatterHelper)
         && (!(zone instanceof Some<?> known) || timeZone.equals(known.value()));
+  }
+
+  /** Whether an expression is NULL where by the session's setting it would be an error. */
+  private boolean isTried(Expression expression) {
+    return ELEMENTS.contains(expression.getClass().getSimpleName())
+        ? isAnsi && Boolean.FALSE.equals(property(expression, "failOnError"))
+        : (expression instanceof BinaryArithmetic || expression instanceof Cast)
+            && EvalMode$.MODULE$.TRY().equals(property(expression, "evalMode"));
   }
 
   /** What a public method without parameters gives; null when there is no such method. */

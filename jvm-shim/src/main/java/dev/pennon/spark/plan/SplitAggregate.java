@@ -19,6 +19,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -71,17 +72,10 @@ import scala.Tuple2;
 final class SplitAggregate {
   private static final Logger LOG = LoggerFactory.getLogger(SplitAggregate.class);
 
-  private static final Map<Class<?>, String> NAMES =
-      Map.of(
-          Min.class, "min",
-          Max.class, "max",
-          BitAndAgg.class, "bit_and",
-          BitOrAgg.class, "bit_or",
-          BitXorAgg.class, "bit_xor",
-          VarianceSamp.class, "var_samp",
-          VariancePop.class, "var_pop",
-          StddevSamp.class, "stddev_samp",
-          StddevPop.class, "stddev_pop");
+  /** What the worker knows by the names of their classes. */
+  private static final Set<Class<?>> NAMED = Set.of(
+      Min.class, Max.class, BitAndAgg.class, BitOrAgg.class, BitXorAgg.class,
+      VarianceSamp.class, VariancePop.class, StddevSamp.class, StddevPop.class);
 
   private final Aggregate aggregate;
   private final Enumeration.Value evalMode;
@@ -269,12 +263,11 @@ final class SplitAggregate {
       return "sum";
     }
     // The worker computes moments of whole groups only; parts of them are not merged.
-    String name = NAMES.get(function.getClass());
-    Object isNullOfOne = ExpressionText.property(function, "nullOnDivideByZero");
-    if (name == null || Boolean.FALSE.equals(isNullOfOne)) {
+    if (!NAMED.contains(function.getClass())
+        || Boolean.FALSE.equals(ExpressionText.property(function, "nullOnDivideByZero"))) {
       throw new Unsplittable(function.prettyName());
     }
-    return name;
+    return function.getClass().getSimpleName();
   }
 
   private AttributeReference count(
