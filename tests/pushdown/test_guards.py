@@ -367,3 +367,23 @@ def test_a_value_of_bytes_may_be_null(tmp_path: Path) -> None:
     rows = pa.table({"c1": pa.array([b"b1", b"", None], pa.binary())})
     text = "CASE WHEN (`c1` = X'') THEN CAST(NULL AS BINARY) ELSE coalesce(`c1`, X'00') END"
     assert value_of(text, pa.binary(), rows, tmp_path) == [b"b1", None, b"\0"]
+
+
+def test_what_guards_a_sum_of_products_is_not_written_again_for_each_of_them() -> None:
+    """Each asks for NULLs in the sum before it: whole, that would double with every product."""
+    columns = {f"c{number}": pa.int32() for number in range(60)}
+    text = "(`c0` * `c1`)"
+    for number in range(2, 60, 2):
+        text = f"({text} + (`c{number}` * `c{number + 1}`))"
+    value = typed_expression(text, columns, ANSI)
+    assert value.can_fail
+    assert sum(1 for _ in value.tree.walk()) < 20_000
+    nested = "`c0`"
+    for number in range(1, 16):
+        nested = f"((`c{number}` * `c0`) DIV {nested})"
+    quotients = "`c0`"
+    for number in range(1, 16):
+        quotients = f"(CAST(`c{number}` AS DOUBLE) / {quotients})"
+    for text in (nested, quotients):
+        with pytest.raises(Declined, match="many terms"):
+            typed_expression(text, columns, ANSI)

@@ -185,6 +185,19 @@ def columns_above(condition: exp.Expr, names: Collection[str]) -> list[exp.Expr]
     ]
 
 
+def has_more_nodes(tree: exp.Expr, most: int) -> bool:
+    """Whether an expression is larger than one that is written several times into another."""
+    waiting: list[object] = [tree]
+    while waiting and most >= 0:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        elif isinstance(node, exp.Expr):
+            most -= 1
+            waiting += node.args.values()
+    return most < 0
+
+
 def as_number(boolean: exp.Expr) -> exp.Expr:
     """Write a boolean as 0 or 1: see ``lazily``."""
     return cast(boolean, pa.int32())

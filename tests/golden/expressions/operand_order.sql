@@ -1,5 +1,8 @@
 -- Operands that are an error where one that Spark computes before them is NULL; and errors compared.
 i64 + i32 * i32
+((i32 * i32 + i64 * n64) + i16 * i32) + n32 * i32
+((i32 / i16 + n64 / i64) + i32 DIV n32) - i32 % i16
+CAST(i32 * i32 AS BIGINT) + (i64 + CAST(n32 AS BIGINT)) * n64
 i32 * i32 + i64
 dec + i32 * i32
 f64 * (i32 * i32)

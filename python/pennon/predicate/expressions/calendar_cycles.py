@@ -16,7 +16,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.semantics import Declined
-from pennon.predicate.typed import NTZ, Typed, binary, call, cast, choice, integer
+from pennon.predicate.typed import (
+    NTZ,
+    Typed,
+    binary,
+    call,
+    cast,
+    choice,
+    has_more_nodes,
+    integer,
+)
 from pennon.predicate.values.intervals import DAY_MICROS
 
 if TYPE_CHECKING:
@@ -119,7 +128,7 @@ def _known_or(
     Raises:
         Declined: An operand of many terms, which would be there several times.
     """
-    if sum(1 for _ in source.tree.walk()) > _MOST_NODES:
+    if has_more_nodes(source.tree, _MOST_NODES):
         raise Declined(why="a date of many terms")
     if isinstance(source.tree, exp.Cast) and isinstance(source.tree.this, exp.Literal):
         return near(source.tree.copy())

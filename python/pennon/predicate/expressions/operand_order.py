@@ -10,6 +10,7 @@ at the first NULL. An error of a later one is none then.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -17,7 +18,14 @@ from sqlglot import exp
 
 from pennon.predicate.expressions.floats.float_order import is_zero
 from pennon.predicate.semantics import Declined
-from pennon.predicate.typed import Typed, as_number, choice, is_null, is_one
+from pennon.predicate.typed import (
+    Typed,
+    as_number,
+    choice,
+    has_more_nodes,
+    is_null,
+    is_one,
+)
 from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
@@ -35,47 +43,111 @@ _IN_ORDER: Final = (
     *(exp.Binary, exp.Substring, exp.Replace, exp.StartsWith, exp.EndsWith, exp.Contains),
     *(exp.TsOrDsAdd, exp.DateDiff, exp.TimestampDiff, exp.MonthsBetween),
 )
+# These are NULL where an operand is, and nowhere else.
+_NULL_BY_OPERANDS: Final = (exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul)
+# What is asked for NULL is computed twice, and what stands in it twice as often.
+_MOST_NODES: Final = 1_000
 
 
-def computed_in_order(
-    node: exp.Expr, value: Typed, operands: Sequence[Typed], *, is_tried: bool
-) -> Typed:
-    """Compute no operand that can be an error where one is NULL that Spark computes before it.
+class Operands:
+    """The operands of an operator, as they are read one after the other.
 
     Args:
         node: The operator, in Spark's SQL.
-        value: It as DataFusion computes it.
-        operands: Its operands, in the order in which they were read.
-        is_tried: Whether a division by zero is NULL, too: then the dividend is not computed.
-
-    Raises:
-        Declined: It is not known in which order Spark computes them.
+        is_ansi: Whether a division by zero is an error, and not NULL.
 
     Example:
         >>> from pennon.predicate.dialect import DataFusion
-        >>> read = [Typed(exp.column(name), pa.int64()) for name in "ab"]
-        >>> read[1] = Typed(read[1].tree, pa.int64(), can_fail=True)
-        >>> total = Typed(exp.Add(this=read[0].tree, expression=read[1].tree), pa.int64())
-        >>> guarded = computed_in_order(total.tree, total, read, is_tried=False)
-        >>> print(guarded.tree.sql(dialect=DataFusion))
-        CASE WHEN `a` IS NULL THEN NULL ELSE `a` + `b` END
+        >>> sides = Operands(exp.Add(), is_ansi=True)
+        >>> for name, can_fail in (("a", False), ("b", True)):
+        ...     side = sides.add(Typed(exp.column(name), pa.int64(), can_fail))
+        >>> print(side.tree.sql(dialect=DataFusion))
+        CASE WHEN `a` IS NULL THEN NULL ELSE `b` END
     """
-    computed = [operand for operand in operands if literal_value(operand.tree) is None]
-    if len(computed) < 2 or isinstance(node, _COMPUTED_ALL):  # noqa: PLR2004 - one beside another
-        return value
-    if isinstance(node, _DIVISIONS):
-        computed.reverse()
-    failing = [at for at, operand in enumerate(computed) if operand.can_fail]
-    if not failing or (failing == [0] and isinstance(node, (*_IN_ORDER, exp.In))):
-        return value
-    if not isinstance(node, _IN_ORDER):
-        raise Declined(why="what can be an error beside what may be NULL")
-    guards = [(is_null(operand.tree.copy()), exp.Null()) for operand in computed[: failing[-1]]]
-    if is_tried and isinstance(node, _DIVISIONS):
-        guards.append((is_zero(computed[0]), exp.Null()))
+
+    def __init__(self, node: exp.Expr, *, is_ansi: bool) -> None:
+        tried = tried_operation(node)
+        self._node = node if tried is None else tried
+        self._is_tried = tried is not None
+        self._is_ansi = is_ansi
+        self._computed: list[Typed] = []
+        self._nulls: list[exp.Expr] = []
+
+    def add(self, operand: Typed, nulls: Sequence[exp.Expr] | None = None) -> Typed:
+        """Add what was read, and compute it where Spark does.
+
+        Args:
+            operand: The next operand.
+            nulls: It is NULL where one of these is, and nowhere else; None for itself.
+
+        Raises:
+            Declined: It is not known in which order Spark computes the operands.
+        """
+        if literal_value(operand.tree) is not None:
+            return operand
+        is_first = not self._computed
+        if not is_first and not isinstance(self._node, (*_COMPUTED_ALL, *_DIVISIONS)):
+            is_in_order = isinstance(self._node, _IN_ORDER)
+            if not is_in_order and self._is_unordered(operand):
+                raise Declined(why="what can be an error beside what may be NULL")
+            if is_in_order and operand.can_fail:
+                operand = _guarded(operand, [is_null(tree.copy()) for tree in self._nulls])
+        self._computed.append(operand)
+        own = [operand.tree] if nulls is None else nulls
+        self._nulls += [tree for tree in own if tree not in self._nulls]
+        return operand
+
+    def operator(self, value: Typed) -> Typed:
+        """Compute an operator where Spark computes its operands: of a division the divisor first.
+
+        Args:
+            value: The operator as DataFusion computes it.
+        """
+        if not isinstance(self._node, _DIVISIONS) or len(self._computed) < 2:  # noqa: PLR2004 - both
+            return value
+        dividend, divisor = self._computed
+        if not dividend.can_fail:
+            return value
+        conditions = [is_null(divisor.tree.copy())]
+        if self._is_tried:
+            conditions.append(is_zero(divisor))
+        return _guarded(value, conditions)
+
+    def nulls_of(self, value: Typed) -> Sequence[exp.Expr] | None:
+        """Give what tells that an operator is NULL, where that is less than the operator itself.
+
+        Args:
+            value: The operator as DataFusion computes it.
+        """
+        node = self._node
+        is_null_by_operands = isinstance(node, _NULL_BY_OPERANDS)
+        if self._is_ansi and isinstance(node, exp.Cast):
+            is_tried = bool(node.args.get("safe"))
+            is_null_by_operands = not is_tried and _is_number_of_integer(value, self._computed)
+        elif self._is_ansi and isinstance(node, _DIVISIONS):
+            is_null_by_operands = True
+        return self._nulls if is_null_by_operands and not self._is_tried else None
+
+    def _is_unordered(self, operand: Typed) -> bool:
+        is_first_asked = isinstance(self._node, exp.In)  # a list is asked for what is not NULL
+        before = not is_first_asked and any(other.can_fail for other in self._computed)
+        return before or operand.can_fail
+
+
+def _is_number_of_integer(value: Typed, operands: Sequence[Typed]) -> bool:
+    is_number = value.is_integer or value.is_float or value.is_decimal
+    return is_number and all(operand.is_integer for operand in operands)
+
+
+def _guarded(value: Typed, are_null: Sequence[exp.Expr]) -> Typed:
+    """Compute an expression where no condition is true, and give NULL elsewhere."""
+    is_left_out = reduce(lambda left, right: exp.Or(this=left, expression=right), are_null)
+    if has_more_nodes(is_left_out, _MOST_NODES):
+        raise Declined(why="what can be an error beside many terms")
     if not pa.types.is_boolean(value.type):
-        return Typed(choice(*guards, default=value.tree), value.type, can_fail=value.can_fail)
-    tree = choice(*guards, default=as_number(value.tree))
+        tree = choice((is_left_out, exp.Null()), default=value.tree)
+        return Typed(tree, value.type, can_fail=value.can_fail)
+    tree = choice((is_left_out, exp.Null()), default=as_number(value.tree))
     return Typed(is_one(tree), value.type, can_fail=value.can_fail)
 
 

@@ -29,7 +29,7 @@ from pennon.predicate.expressions.casts import converted, tried
 from pennon.predicate.expressions.floats.float_order import comparable, compared, extreme_float
 from pennon.predicate.expressions.named_functions import named_function
 from pennon.predicate.expressions.nested_columns import carried_column, struct_field
-from pennon.predicate.expressions.operand_order import computed_in_order, tried_operation
+from pennon.predicate.expressions.operand_order import Operands, tried_operation
 from pennon.predicate.expressions.quotients import quotient, remainder, whole_quotient
 from pennon.predicate.parse import parse_with_lists
 from pennon.predicate.semantics import Declined
@@ -43,6 +43,7 @@ from pennon.predicate.typed import (
     cast,
     choice,
     enclosed,
+    has_more_nodes,
     integer,
     is_null,
     is_one,
@@ -68,6 +69,7 @@ _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul)
 _DECIMAL_OF_INTEGER: Final[Mapping[int, int]] = {**INTEGER_DIGITS, 64: 20}
 # Each is a CASE inside of the one before.
 _MOST_SEGMENTS: Final = 8
+_MOST_NODES: Final = 40_000  # what guards an operand writes it again, and so does what is above
 
 
 def typed_expression(
@@ -102,8 +104,7 @@ def typed_expression(
     except (PredicateSyntaxError, PredicateTooDeep) as error:
         raise Declined(why=str(text)) from error
     try:
-        reader = _Reader(columns, semantics)
-        value = reader.read(tree)
+        value = _Reader(columns, semantics).read(tree)
     except RecursionError as error:
         raise Declined(why="an expression of too many levels") from error
     if expected not in (None, value.type):
@@ -130,20 +131,21 @@ class _Reader:
         self.columns = columns
         self.semantics = semantics
         self.failing = 0
-        self.operands: list[list[Typed]] = [[]]  # of what is being read, outermost first
+        # Of what is being read, outermost first; above all there is nothing to be left out.
+        self.operands = [Operands(exp.And(), is_ansi=semantics.ansi)]
 
     def read(self, node: exp.Expr) -> Typed:
         """Read a node, and count what in it can be an error."""
         before = self.failing
-        self.operands.append([])
+        self.operands.append(Operands(node, is_ansi=self.semantics.ansi))
         value = self.value(node)
-        tried = tried_operation(node)
-        operands, is_tried = self.operands.pop(), tried is not None
-        value = computed_in_order(tried or node, value, operands, is_tried=is_tried)
+        operands = self.operands.pop()
+        value = operands.operator(value)
+        if has_more_nodes(value.tree, _MOST_NODES):
+            raise Declined(why="an expression of too many terms")
         self.failing += value.can_fail and self.failing == before
-        can_fail = self.failing > before
-        self.operands[-1].append(Typed(value.tree, value.type, can_fail=can_fail))
-        return self.operands[-1][-1]
+        value = Typed(value.tree, value.type, can_fail=self.failing > before)
+        return self.operands[-1].add(value, operands.nulls_of(value))
 
     def value(self, node: exp.Expr) -> Typed:
         literal = literal_value(node)

@@ -31,6 +31,7 @@ from pennon.predicate.typed import (
     cast,
     choice,
     double,
+    has_more_nodes,
     integer,
     least_decimal,
     lossy_cast,
@@ -55,7 +56,7 @@ def rounded_double(value: Typed, digits: int) -> Typed:
     """
     if value.type != _DOUBLE or not 0 <= digits <= _MOST_DIGITS:
         raise Declined(why=f"rounding of {value.type} to {digits} digits")
-    if _is_large(value.tree):
+    if has_more_nodes(value.tree, _MOST_NODES):
         raise Declined(why="rounding of many terms")
     units = 10**digits
     magnitude = call("abs", value.tree)
@@ -82,7 +83,7 @@ def double_of_decimal(value: Typed) -> Typed:
     """Give the DOUBLE that is nearest to a decimal."""
     by_text = cast(cast(value.tree, pa.utf8()), _DOUBLE)
     scale = value.type.scale
-    if scale > _EXACT_POWERS or _is_large(value.tree):
+    if scale > _EXACT_POWERS or has_more_nodes(value.tree, _MOST_NODES):
         return Typed(by_text, _DOUBLE)
     precision = max(len(str(_WHOLE_DOUBLES)), scale)
     end = exp.Literal.string(f"{Decimal(_WHOLE_DOUBLES).scaleb(-scale):f}")
@@ -111,7 +112,3 @@ def decimal_of_double(value: Typed, target: pa.DataType) -> Typed:
         default=exp.Null(),
     )
     return Typed(tree, target, can_fail=True)
-
-
-def _is_large(tree: exp.Expr) -> bool:
-    return sum(1 for _ in tree.walk()) > _MOST_NODES

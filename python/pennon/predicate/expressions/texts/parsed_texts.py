@@ -34,6 +34,7 @@ from pennon.predicate.typed import (
     cast,
     choice,
     enclosed,
+    has_more_nodes,
     integer,
     is_null,
     is_one,
@@ -226,7 +227,7 @@ def _times(number: exp.Expr, micros: int) -> exp.Expr:
 
 
 def _repeatable(value: Typed) -> exp.Expr:
-    if value.type != pa.utf8() or sum(1 for _ in value.tree.walk()) > _MOST_NODES:
+    if value.type != pa.utf8() or has_more_nodes(value.tree, _MOST_NODES):
         raise Declined(why="a text of many terms that is read")
     return enclosed(value.tree)
 
