@@ -85,8 +85,7 @@ class Operands:
         """
         if literal_value(operand.tree) is not None:
             return operand
-        is_first = not self._computed
-        if not is_first and not isinstance(self._node, (*_COMPUTED_ALL, *_DIVISIONS)):
+        if self._computed and not isinstance(self._node, (*_COMPUTED_ALL, *_DIVISIONS)):
             is_in_order = isinstance(self._node, _IN_ORDER)
             if not is_in_order and self._is_unordered(operand):
                 raise Declined(why="what can be an error beside what may be NULL")
@@ -129,7 +128,10 @@ class Operands:
         return self._nulls if is_null_by_operands and not self._is_tried else None
 
     def _is_unordered(self, operand: Typed) -> bool:
-        is_first_asked = isinstance(self._node, exp.In)  # a list is asked for what is not NULL
+        node = self._node
+        if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+            return False  # its one argument is read more than once
+        is_first_asked = isinstance(node, exp.In)  # a list is asked for what is not NULL
         before = not is_first_asked and any(other.can_fail for other in self._computed)
         return before or operand.can_fail
 
