@@ -316,12 +316,12 @@ def _committed(
 def _check_same(snapshot: PlainSnapshot) -> None:
     """See that the dataset is there: Lance commits to another one at its place as well."""
     newest = _newest(snapshot)
-    is_known = newest.version >= snapshot.version
+    is_same = newest.version >= snapshot.version
     with contextlib.suppress(OSError, ValueError):  # the version that was read was cleaned up
-        if is_known:
+        if is_same:
             reopened = newest.checkout_version(snapshot.version)
-            is_known = version_identity(reopened) == snapshot.identity
-    if not is_known:
+            is_same = version_identity(reopened) == snapshot.identity
+    if not is_same:
         raise TableMadeAnew(table=snapshot.location, location=snapshot.location)
 
 

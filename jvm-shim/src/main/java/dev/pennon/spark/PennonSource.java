@@ -66,8 +66,9 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
       return current.name();
     }
     return CollectionConverters.asJava(conf().getAllConfs()).keySet().stream()
-        .filter(key -> key.startsWith(SETTINGS) && isCatalog(key.substring(SETTINGS.length())))
+        .filter(key -> key.startsWith(SETTINGS))
         .map(key -> key.substring(SETTINGS.length()))
+        .filter(PennonSource::isCatalog)
         .min(Comparator.naturalOrder())
         .orElseThrow(() -> WorkerFailure.of("CATALOG_NOT_CONFIGURED").raise());
   }

@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
@@ -44,6 +45,10 @@ import scala.jdk.javaapi.CollectionConverters;
  * subquery beforehand; that is left alone, for what stays a subquery is met again in the query.
  */
 public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelectionHelper {
+  /** What a session says of the execution, and no option of a store that is named alike. */
+  private static final Pattern EXECUTION =
+      Pattern.compile("spark\\.sql\\.catalog\\.[^.]+\\.execution(\\..*)?");
+
   /** Who wants to hear what is found in the plans that this thread makes. */
   private static final ThreadLocal<Consumer<JsonNode>> VERDICTS = new ThreadLocal<>();
 
@@ -184,7 +189,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     CollectionConverters.asJava(conf.getAllConfs())
         .forEach(
             (key, value) -> {
-              if (key.startsWith("spark.sql.catalog.") && key.contains(".execution")) {
+              if (EXECUTION.matcher(key).matches()) {
                 settings.put(key, value);
               }
             });
