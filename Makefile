@@ -134,9 +134,10 @@ bench-merge: $(INSTALLED) $(JAR) ## MERGE of 1 % into ROWS rows, beside Iceberg'
 bench-hash: $(INSTALLED) ## murmur3 of numbers and strings on one core, beside mmh3 in a loop
 	@$(BIN)/python benchmarks/murmur3.py
 
-torture: $(INSTALLED) $(JAR) ## the slow and the randomised tests, ten times over
-	@for run in 1 2 3 4 5 6 7 8 9 10; do echo "run $$run of 10"; \
-	    $(BIN)/python -m pytest tests -q -x --hypothesis-seed=$$run || exit 1; done
+torture: $(INSTALLED) $(JAR) ## every test, with N seeds of its random ones that no run had before
+	@for run in $$(seq $(or $(N),10)); do seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
+	    echo "run $$run of $(or $(N),10), seed $$seed"; \
+	    $(BIN)/python -m pytest $(or $(TESTS),tests) -q -x --hypothesis-seed=$$seed || exit 1; done
 
 torture-joins: $(INSTALLED) $(JAR) ## N random joins, each against the same query without partitioning
 	@$(BIN)/python -m tests.torture.joins --queries $(or $(N),1000) $(ARGS)
