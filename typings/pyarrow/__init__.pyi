@@ -57,6 +57,9 @@ class DataType:
     def __iter__(self) -> Iterator[Field]: ...
     def __len__(self) -> int: ...
 
+class BaseExtensionType(DataType):
+    storage_type: DataType
+
 class Field:
     name: str
     type: DataType

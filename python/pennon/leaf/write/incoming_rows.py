@@ -16,6 +16,7 @@ from pennon.errors import (
 )
 from pennon.leaf.schema.array_conversion import relabelled
 from pennon.leaf.schema.plain_field import plain_field
+from pennon.leaf.schema.store_assignment import refused_types, stored_as
 from pennon.spec.schema import children_of, with_children
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
     """Bring rows into the namespace's columns, order and types.
 
     A column that is missing is NULL in every row. Columns match by name, exactly or as the only
-    one but for case.
+    one but for case; which types they take says ``leaf.schema.store_assignment``.
 
     Args:
         batch: The rows to write.
@@ -38,7 +39,7 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
     Raises:
         WriteColumnTwice: Two columns of the rows are one of the namespace.
         WriteColumnUnknown: The rows have a column, or a nested field, that the namespace has not.
-        WriteTypeMismatch: A value does not fit its column's type.
+        WriteTypeMismatch: A value is of another kind than its column, or does not fit its type.
         TableWithoutColumns: There are rows, and no column.
         NotNullViolated: A NOT NULL column, nested ones too, has a NULL.
 
@@ -96,8 +97,18 @@ def _check_fields(given: pa.DataType, expected: pa.DataType, path: str, table: s
 def _cast(array: pa.Array, field: pa.Field, table: str) -> pa.Array:
     if array.type.equals(field.type):
         return array
+    refused = refused_types(array.type, field.type)
+    if refused is not None:
+        given, expected = refused
+        raise WriteTypeMismatch(
+            actual=array.type,
+            column=field.name,
+            table=table,
+            expected=field.type,
+            why=f"{given} is stored as {expected} by an explicit CAST alone",
+        )
     try:
-        return array.cast(_relaxed(field.type))
+        return stored_as(array, _relaxed(field.type))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise WriteTypeMismatch(
             actual=array.type, column=field.name, table=table, expected=field.type, why=error

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,13 +18,13 @@ from pennon.errors import (
 from pennon.execution.computed_columns import ComputedColumns
 from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
+from pennon.leaf.schema.store_assignment import refused_types, stored_as
 from pennon.namespace.rows.row_scan import read_plan
 from pennon.namespace.rows.row_write import write_row_changes
 from pennon.planning import plan_scan
-from pennon.predicate.values.arrow_kinds import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pennon.catalog.tables.loaded_table import Table
 
@@ -110,10 +110,8 @@ class _Assignments:
         self._texts = list(texts)
         for name, given in zip(texts, self._computed.types, strict=True):
             data_type = schema.field(name).type
-            # Spark's store assignment: no text becomes a number by itself, and no number a date.
-            is_same_kind = is_text(given) == is_text(data_type) or pa.types.is_null(given)
-            if not is_same_kind and not is_text(data_type):
-                why = "a text is stored as another type by an explicit CAST alone"
+            if refused_types(given, data_type) is not None:
+                why = f"{given} is stored as {data_type} by an explicit CAST alone"
                 raise WriteTypeMismatch(
                     actual=given, column=name, table=table.name, expected=data_type, why=why
                 )
@@ -134,16 +132,19 @@ class _Assignments:
 
 def _scalar(value: object, column: pa.Field, table: str) -> pa.Scalar:
     try:
-        if isinstance(value, pa.Scalar):
-            return value.cast(column.type)
-        if isinstance(value, float | Decimal):  # which Arrow would cut to whole numbers in silence
-            return pa.scalar(value).cast(column.type)
-        return pa.scalar(value, column.type)
+        if isinstance(value, Mapping | Sequence) and not isinstance(value, bytes):
+            return pa.scalar(value, column.type)  # by itself Arrow takes a map for a struct
+        given = value if isinstance(value, pa.Scalar) else pa.scalar(value)
+        refused = refused_types(given.type, column.type)
+        if refused is None:
+            return stored_as(pa.array([given]), column.type)[0]
+        why: object = f"{refused[0]} is stored as {refused[1]} by an explicit CAST alone"
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-        raise WriteTypeMismatch(
-            actual=type(value).__name__,
-            column=column.name,
-            table=table,
-            expected=column.type,
-            why=error,
-        ) from error
+        why = error
+    raise WriteTypeMismatch(
+        actual=type(value).__name__,
+        column=column.name,
+        table=table,
+        expected=column.type,
+        why=why,
+    )
