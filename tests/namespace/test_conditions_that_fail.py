@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -70,3 +71,27 @@ def test_a_row_of_which_it_is_an_error_is_one(table: PartitionedNamespace) -> No
     with pytest.raises(FragmentText, match="'none'"):
         table.delete("CAST(s AS INT) > 3")
     assert table.scan().to_arrow().num_rows == 10
+
+
+@pytest.mark.parametrize(
+    "condition", ["count(*) > 1", "max(k) OVER () = 1", "k IN (SELECT 1)", "k"]
+)
+def test_what_is_no_condition_on_a_row_is_refused_where_there_is_none(
+    tmp_path: Path, table: PartitionedNamespace, condition: str
+) -> None:
+    empty = pennon.create(tmp_path / "empty", table.schema, ["bucket(2, k)"])
+    pruned = f"k = 77 AND {condition}"
+    for asked, where in ((empty, condition), (empty, pruned), (table, pruned)):
+        version = asked.version
+        scan = asked.scan(where)
+        for call in (
+            scan.to_arrow,
+            scan.to_datafusion,
+            scan.count_rows,
+            partial(asked.delete, where),
+            partial(asked.update, {"v": 1}, where),
+            partial(asked.overwrite, [{"k": 1}], where),
+        ):
+            with pytest.raises(PredicateNotEvaluable, match="as Spark does"):
+                call()
+        assert asked.refresh().version == version

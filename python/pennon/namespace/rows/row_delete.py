@@ -12,6 +12,7 @@ from pennon.errors import NotWholePartitions
 from pennon.leaf.changes.deleted_rows import collect_deleted
 from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
 from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.namespace.rows.row_condition import check_condition
 from pennon.namespace.rows.row_scan import read_plan
 from pennon.planning import plan_scan
 
@@ -34,11 +35,11 @@ def delete_where(table: Table, where: str) -> int:
         The new version; the same one where no row satisfies the condition.
 
     Raises:
-        PredicateNotEvaluable: The condition divides a partition, and a part of it is not
-            understood outside of Spark.
+        PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
         WriteConflict: Another commit changed rows that the condition is about.
     """
     stored = table.stored
+    check_condition(stored.snapshot, where)
     try:
         return stored.delete_rows([where])
     except NotWholePartitions:

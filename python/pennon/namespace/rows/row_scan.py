@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.arguments import checked_methods
-from pennon.errors import PredicateNotEvaluable
 from pennon.execution import BatchStream, LeafRead, Relation, run_ahead
 from pennon.execution.engine_failures import failure_of_values
+from pennon.namespace.rows.row_condition import check_evaluable
 from pennon.planning import plan_scan
-from pennon.planning.binding.bound_predicate import not_evaluable
-from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,6 +169,7 @@ class Scan:
             0
         """
         plan = replace(self, columns=()).plan()
+        check_evaluable(plan.bound, self.snapshot.location)
         is_whole = not any(index >= 0 for index in plan.table["row_filter"].to_pylist())
         if is_whole and plan.counted_rows is not None:
             return plan.counted_rows
@@ -221,13 +220,7 @@ def _relation(plan: ScanPlan) -> Relation:
         PredicateNotEvaluable: DataFusion may compute the predicate otherwise than Spark.
     """
     snapshot = plan.snapshot
-    unknown = not_evaluable(plan.bound)
-    if unknown is not None and len(plan.partitions):
-        raise PredicateNotEvaluable(
-            predicate=unknown.expression.sql(dialect=DataFusion),
-            namespace=snapshot.location,
-            reason=f"it is not known that DataFusion computes it as Spark does ({unknown.why})",
-        )
+    check_evaluable(plan.bound, snapshot.location)
     leaves = tuple(
         LeafRead(
             partition.location,

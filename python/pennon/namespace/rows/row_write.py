@@ -10,6 +10,7 @@ from pennon.catalog.columns.text_lengths import within_lengths
 from pennon.maintenance.background.behind_commits import keep_behind, written_leaves
 from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.namespace.rows.row_condition import check_condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -38,10 +39,12 @@ def write_rows(
         The new version.
 
     Raises:
-        PennonError: The rows do not fit, another commit changed what this one replaces, or the
-            storage refused.
+        PennonError: The rows do not fit, a predicate is not understood outside of Spark, another
+            commit changed what this one replaces, or the storage refused.
     """
     stored = table.stored
+    for predicate in predicates:
+        check_condition(stored.snapshot, predicate)
     mode = stored.check_write(mode, predicates)
 
     def commit(staged: Sequence[str], identity: CommitIdentity) -> int:
