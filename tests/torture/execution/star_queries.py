@@ -9,14 +9,10 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from tests.torture.execution.star_columns import (
-    CONDITIONS,
-    GROUPED,
-    KEYS,
-    VALUES,
-    WHOLE_KEYS,
-)
+from tests.torture.execution.star_calls import StarCalls
+from tests.torture.execution.star_columns import CONDITIONS, KEYS, WHOLE_KEYS
 from tests.torture.execution.star_tables import COLUMNS, LARGE
+from tests.torture.execution.star_values import GROUPED, VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +31,7 @@ class StarQueries:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)  # noqa: S311 - queries, not secrets
+        self.calls = StarCalls(self.rng)
         self.number = 0
         self.columns: dict[str, Sequence[str]] = dict(COLUMNS)
         self.large = set(LARGE)
@@ -104,7 +101,7 @@ class StarQueries:
             return self.united(table)
         if choice < 0.91:
             # In this order rows that tie are the same rows.
-            order = ", ".join(f"{column} {self.direction()}" for column in known)
+            order = ", ".join(f"{column} {self.calls.direction()}" for column in known)
             first = f"LIMIT {self.rng.choice([0, 1, 7, 40])}"
             cut = self.rng.choice([first, first, f"{first} OFFSET 5", "OFFSET 30"])
             return f"(SELECT * FROM {table} ORDER BY {order} {cut})", known
@@ -145,9 +142,6 @@ class StarQueries:
             self.large.add(name)
         return name, columns
 
-    def direction(self) -> str:
-        return self.rng.choice(["", "", "DESC", "NULLS LAST", "DESC NULLS FIRST"])
-
     def united(self, table: str) -> tuple[str, Sequence[str]]:
         """Write what two tables have in common, the rows of both beside each other."""
         other = self.rng.choice(list(self.columns))
@@ -161,7 +155,9 @@ class StarQueries:
             texts.append(f"SELECT {listed} FROM {table_} {alias}{where}")
         if self.rng.random() < 0.25:
             texts.append(self.one_row(table, shared))
-        return f"({' UNION ALL '.join(texts)})", shared
+        is_plain = not {"st", "arr"} & set(shared)
+        word = " UNION " if is_plain and self.rng.random() < 0.2 else " UNION ALL "
+        return f"({word.join(texts)})", shared
 
     def one_row(self, table: str, columns: Sequence[str]) -> str:
         """Write a row of no table, whose values are subqueries."""
@@ -197,6 +193,10 @@ class StarQueries:
             if key not in right_columns:
                 continue
             new = self.name()
+            if other in ("p", "r", "e") and self.rng.random() < 0.15:
+                sql += f" {self.pairs(mine, visible[mine], right, new, right_columns)}"
+                visible[new] = right_columns
+                continue
             kinds = ["JOIN"] * 4 + ["LEFT JOIN"] * 2 + ["RIGHT JOIN", "FULL JOIN"]
             kind = self.rng.choice([*kinds, "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
             equals = self.rng.choice(["=", "=", "=", "=", "<=>"])
@@ -209,6 +209,16 @@ class StarQueries:
             if "SEMI" not in kind and "ANTI" not in kind:
                 visible[new] = right_columns
         return sql, visible
+
+    def pairs(
+        self, mine: str, known: Sequence[str], right: str, new: str, columns: Sequence[str]
+    ) -> str:
+        """Write a join of all pairs of rows, or of those that a comparison leaves."""
+        if "q" not in known or "q" not in columns:
+            return f"CROSS JOIN {right} {new}"
+        compared = self.rng.choice(["{0} < {1}", "{0} BETWEEN {1} AND {1} + 1", "{0} + {1} = 6"])
+        kind = self.rng.choice(["JOIN", "LEFT JOIN"])
+        return f"{kind} {right} {new} ON {compared.format(f'{mine}.q', f'{new}.q')}"
 
     def subquery_condition(self, visible: Mapping[str, Sequence[str]]) -> str | None:
         candidates = [
@@ -225,7 +235,7 @@ class StarQueries:
         where = self.condition(inner, table)
         value = self.rng.choice(["1", "1", "max(q)", "count(*)"])
         value = value if "q" in self.columns[table] else "1"
-        match self.rng.randrange(8):
+        match self.rng.randrange(12):
             case 0:
                 return f"{alias}.{key} IN (SELECT {key} FROM {table} {inner} WHERE {where})"
             case 1:
@@ -239,6 +249,22 @@ class StarQueries:
             case 4 if "q" in visible[alias] and "q" in self.columns[table]:
                 correlated = f"{inner}.{key} = {alias}.{key}"
                 return f"{alias}.q >= (SELECT max(q) FROM {table} {inner} WHERE {correlated})"
+            case 8 if "q" in visible[alias] and "q" in self.columns[table]:
+                word = self.rng.choice(["", "NOT "])
+                compared = self.rng.choice(["{0} <> {1}", "{0} + 1 < {1}", "{0} * {1} > 6"])
+                correlated = compared.format(f"{inner}.q", f"{alias}.q")
+                correlated += f" AND {inner}.{key} = {alias}.{key}"
+                return f"{word}EXISTS (SELECT * FROM {table} {inner} WHERE {correlated})"
+            case 9:
+                grouped = f"{table} {inner} WHERE {where} GROUP BY {key} HAVING count(*) > 1"
+                return f"{alias}.{key} IN (SELECT {key} FROM {grouped})"
+            case 10 if "s" in visible[alias] and "s" in self.columns[table]:
+                pairs = f"SELECT {key}, s FROM {table} {inner} WHERE {where}"
+                return f"({alias}.{key}, {alias}.s) IN ({pairs})"
+            case 11 if "q" in visible[alias] and "q" in self.columns[table]:
+                of_key = f"FROM {table} {inner} WHERE {inner}.{key} = {alias}.{key}"
+                share = self.rng.choice(["avg(q)", "0.2 * avg(q)", "count(*) + 1", "sum(q) / 3"])
+                return f"{alias}.q > (SELECT {share} {of_key})"
             case 7 if "q" in visible[alias] and "q" in self.columns[table]:
                 highest = f"SELECT max(q) AS m FROM {table} {inner} WHERE {where} GROUP BY {key}"
                 return f"{alias}.q >= (SELECT min(m) FROM ({highest}))"
@@ -271,37 +297,50 @@ class StarQueries:
         keys = self.rng.sample(every, min(len(every), self.rng.choice([1, 1, 2, 3])))
         keys = [self.grouped(key) for key in keys]
         named = ", ".join(f"{key} AS k{at}" for at, key in enumerate(keys))
-        match self.rng.randrange(8):
+        match self.rng.randrange(10):
             case 0:
                 text = f"SELECT {named} FROM {source}{where}"
                 if self.rng.random() < 0.6:
                     return text
-                order = ", ".join(f"k{at} {self.direction()}" for at in range(len(keys)))
+                order = ", ".join(f"k{at} {self.calls.direction()}" for at in range(len(keys)))
                 return f"{text} ORDER BY {order} LIMIT 9{self.rng.choice(['', ' OFFSET 4'])}"
             case 1:
                 return f"SELECT DISTINCT {named} FROM {source}{where}"
             case 2:
-                windows = f"SELECT {named}, {self.windows(keys, every)} FROM {source}{where}"
+                windows = f"SELECT {named}, {self.calls.windows(keys, every)} FROM {source}{where}"
                 first = windows.removeprefix(f"SELECT {named}, ")
                 numbered = first.startswith(("rank(", "dense_rank(", "row_number(", "count("))
                 most = self.rng.choice(["", " WHERE w0 <= 2", " WHERE w0 = 1"]) if numbered else ""
                 return f"SELECT * FROM ({windows}){most}"
             case 3:
-                return f"SELECT count(*) AS k0, {self.aggregates(every)} FROM {source}{where}"
+                return f"SELECT count(*) AS k0, {self.calls.aggregates(every)} FROM {source}{where}"
             case 4:
                 by = ", ".join(keys)
-                calls = self.aggregates(every)
+                calls = self.calls.aggregates(every)
                 sets = f"GROUPING SETS (({keys[0]}), ({keys[-1]}), ())"
                 sets = self.rng.choice([f"ROLLUP({by})", f"CUBE({by})", sets])
+                calls += self.rng.choice(["", f", grouping({keys[0]}) AS a9"])
                 if sets.startswith("GROUPING") and len(keys) > 2:
                     sets = f"ROLLUP({by})"
                 return f"SELECT {named}, {calls} FROM {source}{where} GROUP BY {sets}"
             # Spark itself loses an order below a limit that it moves past such a subquery.
+            case 6:
+                by, call = ", ".join(keys), self.calls.aggregate(every)
+                window = self.calls.window_over_groups(keys, call)
+                listed = f"{named}, {call} AS a0, {window} AS w0"
+                return f"SELECT {listed} FROM {source}{where} GROUP BY {by}"
+            case 7:
+                # The keys of a group are another one's nowhere: no rows tie.
+                by, calls = ", ".join(keys), self.calls.aggregates(every)
+                order = ", ".join(f"k{at} {self.calls.direction()}" for at in range(len(keys)))
+                grouped = f"SELECT {named}, {calls} FROM {source}{where} GROUP BY {by}"
+                return f"{grouped} ORDER BY {order} LIMIT {self.rng.choice([1, 5, 40])}"
             case 5 if self.rng.random() < 0.4 and "LIMIT" not in source + str(self.shared):
                 return f"SELECT {named}, {self.scalar(visible)} AS a0 FROM {source}{where}"
-        by, calls = ", ".join(keys), self.aggregates(every)
+        by, calls = ", ".join(keys), self.calls.aggregates(every)
         likely = " HAVING count(*) > (SELECT min(q) FROM p)"
-        having = self.rng.choice(["", "", " HAVING count(*) > 1", likely])
+        asked = f" HAVING {self.calls.aggregate(every)} IS NOT NULL OR count(*) BETWEEN 2 AND 5"
+        having = self.rng.choice(["", "", " HAVING count(*) > 1", likely, asked])
         return f"SELECT {named}, {calls} FROM {source}{where} GROUP BY {by}{having}"
 
     def scalar(self, visible: Mapping[str, Sequence[str]]) -> str:
@@ -328,72 +367,3 @@ class StarQueries:
         if name not in GROUPED or self.rng.random() < 0.8:
             return column
         return self.rng.choice(GROUPED[name]).format(c=column)
-
-    def windows(self, keys: Sequence[str], every: Sequence[str]) -> str:
-        """Write functions over windows; in their order, rows that tie are the same rows."""
-        order = ", ".join(f"{column} {self.direction()}" for column in every)
-        partition = self.rng.choice([f"PARTITION BY {', '.join(keys)} "] * 5 + [""])
-        calls = []
-        for at in range(self.rng.choice([1, 1, 2, 3])):
-            column, other = self.rng.choice(every), self.rng.choice(keys)
-            ranks = ["rank()", "dense_rank()", "cume_dist()", "percent_rank()"]
-            moves = ["row_number()", "ntile(3)", f"lag({column})", f"lead({column}, 2)"]
-            framed = [f"count({column})", f"min({column})", f"first_value({column})", "count(*)"]
-            if column.endswith((".q", ".amt", ".pk")):
-                framed += [f"sum({column})", f"avg({column})"]
-            match self.rng.randrange(4):
-                case 0:
-                    over = f"{self.rng.choice(ranks)} OVER ({partition}ORDER BY {other})"
-                case 1:
-                    over = f"{self.rng.choice(moves)} OVER ({partition}ORDER BY {order})"
-                case 2:
-                    within = f"{partition}ORDER BY {order} {self.frame()}"
-                    over = f"{self.rng.choice(framed)} OVER ({within})"
-                case _:
-                    over = f"{self.rng.choice(framed[:2])} OVER ({partition.strip()})"
-            calls.append(f"{over} AS w{at}")
-        return ", ".join(calls)
-
-    def frame(self) -> str:
-        """Write a frame."""
-        start = ["UNBOUNDED PRECEDING", "2 PRECEDING", "CURRENT ROW"]
-        end = ["CURRENT ROW", "1 FOLLOWING", "UNBOUNDED FOLLOWING"]
-        if self.rng.random() < 0.4:
-            return self.rng.choice(["", f"RANGE BETWEEN CURRENT ROW AND {end[2]}"])
-        return f"ROWS BETWEEN {self.rng.choice(start)} AND {self.rng.choice(end)}"
-
-    def aggregates(self, every: Sequence[str]) -> str:
-        calls = []
-        for at in range(self.rng.choice([1, 2, 3])):
-            column = self.rng.choice(every)
-            kinds = ["count({c})", "min({c})", "max({c})", "count(DISTINCT {c})"]
-            other = self.rng.choice(every)
-            if not other.endswith((".arr", ".st")):
-                kinds.append(f"count({self.rng.choice(['', 'DISTINCT '])}{{c}}, {other})")
-            if column.endswith((".q", ".pk")):
-                kinds += ["bit_or({c})", "bit_and({c})", "bit_xor({c})"]
-            if column.endswith((".q", ".amt", ".pk")):
-                kinds += [
-                    "avg(DISTINCT {c})",
-                    "max(round({c} / 7D, 2))",
-                    "sum({c})",
-                    "sum({c})",
-                    "avg({c})",
-                    "sum(DISTINCT {c})",
-                    "max(floor({c}))",
-                    "round(stddev({c}), 4)",
-                    "round(var_pop({c}), 0)",
-                    "try_sum({c})",
-                    "try_avg({c})",
-                ]
-            call = self.rng.choice(kinds).format(c=column)
-            asked = CONDITIONS.get(column.rpartition(".")[2], ())
-            kinds = [f"count_if({condition_})" for condition_ in asked] + [
-                f"bool_and({condition_})" for condition_ in asked
-            ]
-            if kinds and self.rng.random() < 0.1:
-                call = self.rng.choice(kinds).format(c=column)
-            elif asked and not call.startswith("round") and self.rng.random() < 0.2:
-                call += f" FILTER (WHERE {self.rng.choice(asked).format(c=column)})"
-            calls.append(f"{call} AS a{at}")
-        return ", ".join(calls)
