@@ -92,7 +92,11 @@ to_timestamp(clock, 'yyyy-MM-dd HH:mm:ss') = TIMESTAMP '1999-01-31 23:59:59'
 try_cast(int_text AS INT)
 try_cast(s AS INT) IS NULL
 try_cast(concat(i32, s2) AS BIGINT) = 7
--- declined: try_cast(s AS DATE)
+try_cast(s AS DATE)
+try_cast(day_text AS DATE) > DATE '2000-01-01'
+try_cast(i32 AS TINYINT)
+try_cast(wide AS BIGINT)
+-- declined: try_cast(s AS DOUBLE)
 CAST(s AS BOOLEAN)
 try_cast(s AS BOOLEAN)
 CAST(upper(substring('yes', 1, i8 % 4)) AS BOOLEAN) = flag

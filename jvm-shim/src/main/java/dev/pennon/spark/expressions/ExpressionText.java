@@ -365,7 +365,7 @@ public final class ExpressionText {
         // Before 4.3, floor and ceil of a DOUBLE beyond BIGINT are its end in every session.
         && (fails == null || fails.equals(isAnsi) || isTried(expression))
         && (fails != null || !isAnsi || !WHOLE.contains(expression.getClass().getSimpleName()))
-        && (ansi == null || ansi.equals(isAnsi))
+        && (ansi == null || ansi.equals(isAnsi) || isTried(expression))
         && (isLossy == null || isLossy.equals(true))
         && !(hasOldFormats && expression instanceof TimestampFormatterHelper)
         && (!(zone instanceof Some<?> known) || timeZone.equals(known.value()));
