@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.errors import FragmentDivision, FragmentText, PredicateNotEvaluable
+from pennon.errors import FragmentDivision, FragmentPart, FragmentText, PredicateNotEvaluable
 from pennon.namespace import PartitionedNamespace
 
 
@@ -70,6 +70,8 @@ def test_a_row_of_which_it_is_an_error_is_one(table: PartitionedNamespace) -> No
         table.scan(where="100 / (k - 9) < 3").to_arrow()
     with pytest.raises(FragmentText, match="'none'"):
         table.delete("CAST(s AS INT) > 3")
+    with pytest.raises(FragmentPart, match="the index 1 is out of bounds.* into 1 parts"):
+        table.delete("split(s, ':')[1] = 'a'")
     assert table.scan().to_arrow().num_rows == 10
 
 

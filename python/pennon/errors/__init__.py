@@ -95,6 +95,7 @@ from pennon.errors.processes.execution import (
     FragmentFailed,
     FragmentMemory,
     FragmentOverflow,
+    FragmentPart,
     FragmentRows,
     FragmentText,
 )
@@ -205,6 +206,7 @@ __all__ = [
     "FragmentFailed",
     "FragmentMemory",
     "FragmentOverflow",
+    "FragmentPart",
     "FragmentRows",
     "FragmentText",
     "InternalError",

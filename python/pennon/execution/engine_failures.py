@@ -10,11 +10,13 @@ from pennon.errors import (
     FragmentFailed,
     FragmentMemory,
     FragmentOverflow,
+    FragmentPart,
     FragmentRows,
     FragmentText,
 )
 from pennon.execution.memory import pool_bytes
 from pennon.predicate.expressions.texts.parsed_texts import NOT_READ
+from pennon.predicate.expressions.texts.text_parts import NO_PART
 from pennon.transforms.evaluation.datafusion_errors import DataFusionErrors
 
 _EXHAUSTED: Final = ("resources exhausted", "not enough memory", "failed to allocate")
@@ -45,6 +47,7 @@ _TEXT: Final = re.compile(
     r"Cannot cast (?:string|value) '(?P<value>.*)' to value of (?P<type>\w+)(?:\([^)]*\))? type",
     re.DOTALL,
 )
+_PART: Final = re.compile(rf"{NO_PART}(?P<index>\d+) of (?P<count>\d+)")
 _SPARK_TYPES: Final = {
     "Boolean": "BOOLEAN",
     "Int8": "TINYINT",
@@ -57,8 +60,8 @@ _SPARK_TYPES: Final = {
 }
 
 
-_OfValues: TypeAlias = FragmentDivision | FragmentOverflow | FragmentText
-VALUE_FAILURES: Final = (FragmentDivision, FragmentOverflow, FragmentText)
+_OfValues: TypeAlias = FragmentDivision | FragmentOverflow | FragmentPart | FragmentText
+VALUE_FAILURES: Final = (FragmentDivision, FragmentOverflow, FragmentPart, FragmentText)
 """The errors of values that Spark cannot compute either."""
 
 
@@ -86,6 +89,9 @@ def failure_of_values(error: BaseException) -> _OfValues | None:
         error: What DataFusion raised, or Lance, which computes filters by it.
     """
     text = _TEXT.search(str(error))
+    part = None if text is None else _PART.fullmatch(text["value"])
+    if part is not None:
+        return FragmentPart(**part.groupdict())
     if text is not None and text["type"] in _SPARK_TYPES:
         value = text["value"].removeprefix(NOT_READ)
         return FragmentText(value=repr(value), type=_SPARK_TYPES[text["type"]])

@@ -169,7 +169,8 @@ split(s, '\\.')[0]
 split(s, 'ax')[0]
 element_at(split(s, 'é'), 1)
 -- declined: split(s, 'a', 1)[0]
--- declined: split(s, '[a]')[0]
+split(s, '[a]')[0]
+-- declined: split(s, '[ab]')[0]
 -- declined: split(s, '')[0]
 -- declined: initcap(s)
 -- declined: lpad(s, i8, 'x')
@@ -201,8 +202,11 @@ substring_index(s, '😀', 9)
 -- declined: substring_index(s, '', 1)
 concat_ws('', s, CAST(NULL AS STRING), s2)
 element_at(split(s, 'b'), -1)
--- declined: split(s, 'a')[1]
--- declined: split(s, 'é')[3]
+split(s, 'a')[1]
+split(s, 'é')[3]
+split(s, ' ')[2] = 'requestsb'
+CASE WHEN s LIKE '%|%' THEN split(s, '[|]')[1] END
+CASE WHEN contains(s, 'xx') THEN split(s, 'xx')[1] END
 -- declined: element_at(split(s, ' '), -2)
 -- declined: element_at(split(s, 'aa'), -1)
 get(split(s, 'a'), 1)

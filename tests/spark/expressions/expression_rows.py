@@ -23,6 +23,7 @@ from pennon.catalog.columns.spark_types import arrow_type
 from pennon.errors import (
     FragmentDivision,
     FragmentOverflow,
+    FragmentPart,
     FragmentText,
     PennonError,
     UnsupportedColumnType,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 MANY = 1_000_000
 _MOST_FAILING = 2
-_OF_VALUES = (FragmentDivision, FragmentOverflow, FragmentText)
+_OF_VALUES = (FragmentDivision, FragmentOverflow, FragmentPart, FragmentText)
 # A part that several expressions have would be computed before any of them is tried; and hundreds
 # of expressions are computed by their trees sooner than code for them is compiled.
 _ROW_BY_ROW = {

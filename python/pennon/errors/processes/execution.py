@@ -38,6 +38,17 @@ class FragmentText(PennonError):
     sql_state = "22018"
 
 
+class FragmentPart(PennonError):
+    """A split text has fewer parts than one is asked for, as under ANSI in Spark itself."""
+
+    condition = "INVALID_ARRAY_INDEX"
+    template = (
+        "Cannot compute a part of the query: the index {index} is out of bounds, for a text is"
+        " split into {count} parts. Use get(split(…), {index}), which gives NULL for it."
+    )
+    sql_state = "22003"
+
+
 class FragmentRows(PennonError):
     """A subquery that stands for one value has more than one row, as in Spark itself."""
 

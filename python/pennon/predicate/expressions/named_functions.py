@@ -290,7 +290,8 @@ def _part_of_split(node: exp.Bracket, read: Reading, semantics: Semantics) -> Ty
     """Read ``split(…)[0]``, the same by ``element_at``, which counts from 1, or ``split_part``.
 
     Raises:
-        Declined: A part that is computed; or, under ANSI, one that there may not be.
+        Declined: A part that is computed; or, by ``element_at`` under ANSI, one that there may
+            not be.
     """
     (number,), split = [literal_value(at) for at in node.expressions], node.this
     is_from_one = node.args.get("offset") == 1
@@ -301,10 +302,13 @@ def _part_of_split(node: exp.Bracket, read: Reading, semantics: Semantics) -> Ty
     if not isinstance(split, exp.RegexpSplit):
         value, separator = map(read, split.expressions)
         return text_parts.part_or_nothing(value, separator, place)
-    limit = literal_value(split.args["limit"]) if split.args.get("limit") else None
-    if limit is None or limit.as_py() != -1 or (semantics.ansi and abs(place) > 1):
-        raise Declined(why="a part that there may not be")
-    return text_parts.part_of_split(read(split.this), read(split.expression), place)
+    limit = literal_value(split.args["limit"]) if split.args.get("limit") else pa.scalar(-1)
+    if limit is None or limit.as_py() != -1:
+        raise Declined(why="a split of limited parts")
+    if semantics.ansi and is_from_one and abs(place) > 1:
+        raise Declined(why="an element that there may not be")
+    parts = read(split.this), read(split.expression)
+    return text_parts.part_of_split(*parts, place, is_error=semantics.ansi)
 
 
 def _bytes(read: Reading, node: exp.Expr) -> Typed:

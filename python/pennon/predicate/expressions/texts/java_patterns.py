@@ -26,6 +26,8 @@ from pennon.predicate.semantics import Declined
 _ENDS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
 _CLASSES: Final = {"d": "0-9", "w": "A-Za-z0-9_", "s": r"\x{20}\t\n\x{0B}\x{0C}\r"}
 _QUANTIFIER: Final = re.compile(r"(?:([*+?])|\{(\d{1,2})(?:(,)(\d{1,2})?)?\})(\??)")
+# By a backslash, by a class of one sign, or as it is.
+_STATED_SIGN: Final = re.compile(r"\\([^A-Za-z0-9\\])|\[([^\\\[\]^&])\]|([^\\])")
 _SPECIAL: Final = frozenset(r"\^$.|?*+()[]{}")
 _SPACE: Final = 32
 _LINE_ENDS: Final = "\x85\u2028\u2029"
@@ -224,10 +226,11 @@ def plain_text(pattern: str) -> str:
         Declined: It has signs that stand for others, or none.
 
     Example:
-        >>> plain_text("-"), plain_text(r"\.")
-        ('-', '.')
+        >>> plain_text("-"), plain_text(r"\."), plain_text("[|]")
+        ('-', '.', '|')
     """
-    signs = re.findall(r"\\[^A-Za-z0-9\\]|[^\\]", pattern)
-    if not signs or "".join(signs) != pattern or not _SPECIAL.isdisjoint(signs):
+    signs = list(_STATED_SIGN.finditer(pattern))
+    is_whole = "".join(sign.group() for sign in signs) == pattern
+    if not signs or not is_whole or not _SPECIAL.isdisjoint(sign.group() for sign in signs):
         raise Declined(why=f"the regular expression {pattern}")
-    return "".join(sign[-1] for sign in signs)
+    return "".join(sign[sign.lastindex or 0] for sign in signs)

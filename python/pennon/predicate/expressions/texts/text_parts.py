@@ -10,13 +10,27 @@ NULL rules: every function gives NULL for NULL; a part that there is not is NULL
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions.texts.java_patterns import plain_text
 from pennon.predicate.expressions.texts.text_operands import literal_text, texts
 from pennon.predicate.semantics import Declined
-from pennon.predicate.typed import Typed, binary, call, cast, choice, integer, stated_integer
+from pennon.predicate.typed import (
+    Typed,
+    binary,
+    call,
+    cast,
+    choice,
+    integer,
+    is_null,
+    stated_integer,
+)
+
+NO_PART: Final = "no part "
+"""What stands before a part's number, from 0, and how many there are, in an error."""
 
 
 def before_separator(value: Typed, separator: Typed, count: Typed) -> Typed:
@@ -34,13 +48,14 @@ def before_separator(value: Typed, separator: Typed, count: Typed) -> Typed:
     return Typed(cast(call("substr_index", whole, *parts), pa.utf8()), pa.utf8())
 
 
-def part_of_split(value: Typed, separator: Typed, number: int) -> Typed:
+def part_of_split(value: Typed, separator: Typed, number: int, *, is_error: bool = False) -> Typed:
     """Give a part between matches of a regular expression (``split``); NULL where there is none.
 
     Args:
         value: The text.
         separator: What separates its parts.
         number: Which one, from 1; the last one is -1.
+        is_error: Whether a part that there is not is an error instead (ANSI).
 
     Raises:
         Declined: The separator is computed, or more than signs that stand for themselves; or of
@@ -54,8 +69,24 @@ def part_of_split(value: Typed, separator: Typed, number: int) -> Typed:
     without = call("replace", whole.copy(), exp.Literal.string(sign), exp.Literal.string(""))
     sizes = [cast(call("octet_length", tree), pa.int64()) for tree in (whole.copy(), without)]
     least = (abs(number) - 1) * len(sign.encode())
-    is_there = binary(exp.GTE, binary(exp.Sub, *sizes), integer(least, pa.int64()))
-    return Typed(choice((is_there, taken.tree), default=None), pa.utf8())
+    behind = binary(exp.Sub, *sizes)
+    is_there = binary(exp.GTE, behind, integer(least, pa.int64()))
+    if not is_error:
+        return Typed(choice((is_there, taken.tree), default=None), pa.utf8())
+    separators = binary(exp.Div, behind.copy(), integer(len(sign.encode()), pa.int64()))
+    missing = _missing(number - 1, binary(exp.Add, separators, integer(1, pa.int64())))
+    tree = choice((is_there, taken.tree), (is_null(whole.copy()), exp.Null()), default=missing)
+    return Typed(tree, pa.utf8(), can_fail=True)
+
+
+def _missing(index: int, count: exp.Expr) -> exp.Expr:
+    """Write what is an error of a part that there is not, and tells how many there are."""
+    text = binary(
+        exp.DPipe,
+        exp.Literal.string(f"{NO_PART}{index} of "),
+        cast(exp.paren(count, copy=False), pa.utf8()),
+    )
+    return cast(cast(exp.paren(text, copy=False), pa.int32()), pa.utf8())
 
 
 def part_or_nothing(value: Typed, separator: Typed, number: int) -> Typed:
