@@ -14,9 +14,8 @@ import sqlglot
 from sqlglot import exp
 
 from pennon.leaf import LeafViews
-from pennon.predicate.connectives import and_all
+from pennon.predicate.connectives import and_all, operands
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.normalize import operands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,8 +63,8 @@ def read_by_lance(residual: str | None, relation: Relation) -> LeafReading:
     """
     way = None
     if residual is not None and "CASE" in residual:
-        whole = cast("exp.Expression", sqlglot.parse_one(residual, dialect=DataFusion))
-        parts = operands(whole) if isinstance(whole, exp.And) else [whole]
+        whole = sqlglot.parse_one(residual, dialect=DataFusion)
+        parts = operands(whole, exp.And)
         late = [part for part in parts if part.find(exp.Case)]
         read = [part for part in parts if part not in late]
         way = _late(read, late, relation) if late else None

@@ -17,6 +17,7 @@ from pennon.leaf.schema.promotion import stream_schema
 from pennon.manifest.versions.manifest_history import versions_until
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 from pennon.metadata_tables.row_differences import RowDifference, paired, row_difference
+from pennon.predicate.connectives import operands
 from pennon.predicate.parse import readable_predicates
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def stated_bounds(predicates: Sequence[str]) -> tuple[int, int]:
     """
     first, last = 1, (1 << 63) - 1
     for whole in readable_predicates(predicates):
-        for part in whole.flatten() if isinstance(whole, exp.And) else [whole]:
+        for part in operands(whole, exp.And):
             low, high = _bound(part)
             first, last = max(first, low), min(last, high)
     return first, last

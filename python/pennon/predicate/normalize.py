@@ -3,7 +3,7 @@
 The result is used as a filter: a row passes where it is TRUE. So NULL and FALSE need not be kept
 apart, once no NOT stands above them. What comes out consists of
 
-* AND and OR over leaves; an OR inside an AND is in parentheses; NOT only directly above IN,
+* AND and OR over leaves, one inside the other in parentheses; NOT only directly above IN,
   IS NULL, the tests of texts and, in parentheses, what is not understood;
 * ``column operator literal`` with the literal on the right, typed, and never NULL; a boolean
   column alone is ``column = TRUE``;
@@ -23,18 +23,16 @@ NULL for NULL). A comparison with NULL is never true, nor is its negation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.condition import is_not_null, is_null, negation
+from pennon.predicate.connectives import and_all, operands, or_all
 from pennon.predicate.like import read_pattern
 from pennon.predicate.tuples import equal_fields, one_of_tuples
 from pennon.predicate.values.literals import literal_value, to_expression
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _FLIPPED: dict[type[exp.Expression], type[exp.Expression]] = {
     exp.EQ: exp.EQ,
@@ -68,9 +66,9 @@ def _normalize(node: exp.Expr, *, negate: bool) -> exp.Expression:
         case exp.Not():
             return _normalize(node.this, negate=not negate)
         case exp.And() | exp.Or():
-            parts = [_normalize(operand, negate=negate) for operand in operands(node)]
+            parts = [_normalize(operand, negate=negate) for operand in operands(node, type(node))]
             is_and = isinstance(node, exp.And) is not negate
-            return conjunction(parts) if is_and else disjunction(parts)
+            return and_all(parts) if is_and else or_all(parts)
         case exp.Boolean():
             return exp.Boolean(this=bool(node.this) is not negate)
         case exp.Null():
@@ -108,53 +106,6 @@ def _normalize(node: exp.Expr, *, negate: bool) -> exp.Expression:
             return exp.Not(this=exp.Paren(this=normal)) if negate else normal
 
 
-def operands(node: exp.And | exp.Or) -> list[exp.Expression]:
-    """List the operands of a chain of one connector."""
-    return cast("list[exp.Expression]", list(node.flatten()))
-
-
-def conjunction(parts: Sequence[exp.Expression]) -> exp.Expression:
-    """Join by AND; TRUE parts fall away, one FALSE is all."""
-    return _joined(exp.And, parts, neutral=True)
-
-
-def disjunction(parts: Sequence[exp.Expression]) -> exp.Expression:
-    """Join by OR; FALSE parts fall away, one TRUE is all."""
-    return _joined(exp.Or, parts, neutral=False)
-
-
-def _joined(
-    connector: type[exp.And | exp.Or], parts: Sequence[exp.Expression], *, neutral: bool
-) -> exp.Expression:
-    kept: list[exp.Expression] = []
-    for operand in parts:
-        if isinstance(operand, exp.Boolean):
-            if bool(operand.this) is not neutral:
-                return operand
-        elif isinstance(operand, connector):
-            kept.extend(operands(operand))
-        else:
-            kept.append(operand)
-    if not kept:
-        return exp.Boolean(this=neutral)
-    if len(kept) == 1:
-        return kept[0]
-    return _tree(connector, [_enclosed(operand, connector) for operand in kept])
-
-
-def _enclosed(operand: exp.Expression, connector: type[exp.And | exp.Or]) -> exp.Expression:
-    needs = connector is exp.And and isinstance(operand, exp.Or)
-    return exp.Paren(this=operand) if needs else operand
-
-
-def _tree(connector: type[exp.And | exp.Or], parts: list[exp.Expression]) -> exp.Expression:
-    """Build a shallow tree, so that thousands of operands do not nest thousands deep."""
-    if len(parts) == 1:
-        return parts[0]
-    half = len(parts) // 2
-    return connector(this=_tree(connector, parts[:half]), expression=_tree(connector, parts[half:]))
-
-
 def _never() -> exp.Expression:
     return exp.Boolean(this=False)
 
@@ -187,7 +138,7 @@ def _null_safe(left: exp.Expression, right: exp.Expression, *, is_equality: bool
     if is_equality:
         return exp.NullSafeEQ(this=left, expression=right)
     if _is_literal(right):
-        return disjunction([exp.NEQ(this=left.copy(), expression=right), is_null(left)])
+        return or_all([exp.NEQ(this=left.copy(), expression=right), is_null(left)])
     return exp.NullSafeNEQ(this=left, expression=right)
 
 
@@ -197,7 +148,7 @@ def _between(node: exp.Between, *, negate: bool) -> exp.Expression:
         _comparison(exp.GTE(this=node.this.copy(), expression=low), negate=negate),
         _comparison(exp.LTE(this=node.this.copy(), expression=high), negate=negate),
     ]
-    return disjunction(bounds) if negate else conjunction(bounds)
+    return or_all(bounds) if negate else and_all(bounds)
 
 
 def _membership(node: exp.In, *, negate: bool) -> exp.Expression:
@@ -237,7 +188,7 @@ def _is_truth(node: exp.Is, *, negate: bool) -> exp.Expression:
     is_true = bool(node.expression.this)
     if not negate:
         return _normalize(node.this, negate=not is_true)
-    return disjunction([_normalize(node.this, negate=is_true), is_null(typed(node.this))])
+    return or_all([_normalize(node.this, negate=is_true), is_null(typed(node.this))])
 
 
 def _like(node: exp.Like, escape: str, *, negate: bool) -> exp.Expression:

@@ -51,8 +51,7 @@ def one_of_tuples(subject: exp.Expr, listed: Sequence[exp.Expr]) -> exp.Expressi
 
 
 def _fields(node: exp.Expr) -> list[exp.Expression]:
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest()
     if not isinstance(node, exp.Tuple | exp.Struct):
         return []
     fields = [

@@ -25,7 +25,8 @@ from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.plan import Filter, Group, Project, Scan
 from pennon.planning.residual import NO_RESIDUAL
 from pennon.planning.scan_plan import plan_scan
-from pennon.predicate.expressions.typed_expression import operands_of, typed_expression
+from pennon.predicate.connectives import operands
+from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.normalize import normalize
 from pennon.predicate.parse import parse_expression, parse_with_lists
 from pennon.predicate.semantics import Declined
@@ -263,7 +264,7 @@ class _PartitionWriter(FragmentWriter):
         below = self.select(node.child)
         self.prunings |= node.prunings
         kept: list[exp.Expr] = []
-        for part in operands_of(exp.and_(parse_with_lists(node.condition), exp.true())):
+        for part in operands(parse_with_lists(node.condition), exp.And):
             try:
                 kept.append(self.condition(part, below))
             except Declined:

@@ -35,7 +35,7 @@ from pennon.planning.binding.day_conditions import implied_by_days
 from pennon.planning.binding.source_columns import column_path, names_elements, resolve_column
 from pennon.planning.binding.text_patterns import like, text_test
 from pennon.predicate.comparison import Operator
-from pennon.predicate.normalize import operands
+from pennon.predicate.connectives import operands
 from pennon.predicate.semantics import Semantics, is_utc_zone
 from pennon.predicate.values.literal_list import LiteralList
 from pennon.predicate.values.literals import literal_value
@@ -106,9 +106,10 @@ class _Binder:
             case exp.Paren():
                 return self.bound(node.this)
             case exp.Or():
-                return any_of([self.bound(part) for part in operands(node)])
+                return any_of([self.bound(part) for part in operands(node, exp.Or)])
             case exp.And():
-                return without_contradiction(all_of([self.bound(part) for part in operands(node)]))
+                parts = [self.bound(part) for part in operands(node, exp.And)]
+                return without_contradiction(all_of(parts))
             case exp.Boolean():
                 return TRUE if node.this else FALSE
         is_not = isinstance(node, exp.Not)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.manifest.format.names import ObjectId
-from pennon.predicate.connectives import is_false
+from pennon.predicate.connectives import is_false, operands
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def _fixed(snapshot: Snapshot, condition: exp.Expression) -> set[str]:
     Two floats are equal and two partitions: 0.0 and -0.0.
     """
     names = set()
-    for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
-        bare = part.unnest()
+    for bare in operands(condition, exp.And):
         if isinstance(bare, exp.EQ | exp.NullSafeEQ | exp.Is) and isinstance(bare.this, exp.Column):
             value = bare.expression
             is_value = isinstance(value, exp.Null) or not isinstance(bare, exp.Is)

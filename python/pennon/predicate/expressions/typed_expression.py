@@ -17,6 +17,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import PredicateSyntaxError, PredicateTooDeep
+from pennon.predicate.connectives import operands
 from pennon.predicate.expressions import time_functions
 from pennon.predicate.expressions.arithmetic import (
     arithmetic,
@@ -249,7 +250,7 @@ class _Reader:
         """Read a chain; an operand that can fail is computed only where Spark computes it."""
         connector = type(node)
         segments: list[list[exp.Expr]] = []
-        for operand in map(self.boolean, operands_of(node)):
+        for operand in map(self.boolean, operands(node, connector)):
             if operand.can_fail or not segments:
                 segments.append([])
             segments[-1].append(enclosed(operand.tree))
@@ -364,22 +365,6 @@ class _Reader:
             raise Declined(why="only NULLs")
         common = types[0] if len(types) == 1 else _common(types)
         return [converted(value, common, self.semantics) for value in values]
-
-
-def operands_of(node: exp.Expr) -> list[exp.Expr]:
-    """List the operands of a chain of one connector, whose tree is as deep as it is long."""
-    kind = type(node)
-    listed: list[exp.Expr] = []
-    waiting: list[exp.Expr] = [node]
-    while waiting:
-        top = waiting.pop()
-        while isinstance(top, exp.Paren):
-            top = top.this
-        if type(top) is kind:
-            waiting += [top.expression, top.this]
-        else:
-            listed.append(top)
-    return listed
 
 
 def _common(types: list[pa.DataType]) -> pa.DataType:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from pennon.plan import JoinType
-from pennon.predicate.expressions.typed_expression import operands_of
+from pennon.predicate.connectives import operands
 from pennon.pushdown.selects.expression_texts import tree_of
 
 if TYPE_CHECKING:
@@ -30,11 +30,8 @@ _OF_ALL_PAIRS: Final = (JoinType.INNER, JoinType.LEFT, JoinType.RIGHT, JoinType.
 
 def conjuncts_of(condition: str | None) -> list[exp.Expr]:
     """List what a condition demands together; nothing where it has no text that can be read."""
-    read = tree_of(condition)
-    if read is None:
-        return []
-    tree = _bare(read)
-    return operands_of(tree) if isinstance(tree, exp.And) else [tree]
+    tree = tree_of(condition)
+    return [] if tree is None else list[exp.Expr](operands(tree, exp.And))
 
 
 def finds_partners(conjunct: exp.Expr, left: Collection[str], right: Collection[str]) -> bool:
@@ -120,22 +117,10 @@ def null_aware_pair(join: Join) -> tuple[exp.Expr, exp.Expr] | None:
     """
     if join.join_type is not JoinType.ANTI or join.equated:
         return None
-    read = tree_of(join.condition)
-    tree = None if read is None else _bare(read)
-    if not isinstance(tree, exp.Or):
-        return None
-    equality, unknown = _bare(tree.this), _bare(tree.expression)
-    if not (
-        isinstance(equality, exp.EQ)
-        and isinstance(unknown, exp.Is)
-        and isinstance(_bare(unknown.expression), exp.Null)
-        and _bare(unknown.this) == equality
-    ):
-        return None
-    return equality.this, equality.expression
-
-
-def _bare(tree: exp.Expr) -> exp.Expr:
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    return tree
+    tree = tree_of(join.condition)
+    match [] if tree is None else operands(tree, exp.Or):
+        case [exp.EQ() as equality, exp.Is() as unknown] if (
+            isinstance(unknown.expression.unnest(), exp.Null) and unknown.this.unnest() == equality
+        ):
+            return equality.this, equality.expression
+    return None
