@@ -104,3 +104,28 @@ def test_a_task_that_meets_another_table_at_the_place_names_its_own(driver: Driv
         WorkerFailed, match=r"\[TABLE_MADE_ANEW\] Cannot use table lance\.shop\.orders "
     ):
         driver.connection.upload(write, rows([1], "eu"))
+
+
+@pytest.mark.parametrize("is_plain", [False, True], ids=["partitioned", "plain"])
+def test_a_table_dropped_before_its_tasks_read_is_named_by_them(
+    driver: Driver, tmp_path: Path, *, is_plain: bool
+) -> None:
+    name = [str(tmp_path / "orders")]
+    if is_plain:
+        lance.write_dataset(rows([1, 2], "eu"), name[0])
+    else:
+        driver.insert(driver.create(name, FIELDS, BY_REGION), rows([1, 2], "eu"))
+    plan, splits = driver.scan(driver.ask("load_table", identifier=name))
+    shutil.rmtree(name[0])
+    with pytest.raises(WorkerFailed, match="orders: it was dropped or replaced while it was read"):
+        driver.connection.rows(plan["scan"], splits["split"][0].as_py())
+
+
+def test_a_version_of_a_table_that_was_dropped_says_so(driver: Driver, tmp_path: Path) -> None:
+    name = [str(tmp_path / "orders")]
+    driver.insert(driver.create(name, FIELDS, BY_REGION), rows([1, 2], "eu"))
+    table = driver.ask("load_table", identifier=name, version="3")
+    shutil.rmtree(name[0])
+    with pytest.raises(WorkerFailed, match="orders: it was dropped meanwhile") as failed:
+        driver.scan(table)
+    assert failed.value.condition == "TABLE_NOT_FOUND"

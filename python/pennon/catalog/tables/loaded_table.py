@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from collections.abc import Mapping
@@ -195,12 +196,13 @@ def reopen(
         TableNotFound: Nothing is there any more.
         TableVersionNotFound: That version of a plain dataset has been removed.
     """
-    snapshot: Snapshot | None
+    snapshot: Snapshot | None = None
     with by_name(name):
         if layout is TableLayout.PLAIN:
             snapshot = open_plain(location, version, None, storage)
         else:
-            snapshot = open_snapshot(location, version, None, storage)
+            with contextlib.suppress(NamespaceHasNoManifest):
+                snapshot = open_snapshot(location, version, None, storage)
     if snapshot is None:
         raise TableNotFound(table=name, near="it was dropped meanwhile")
     if _of_table(snapshot.identity) != _of_table(identity):

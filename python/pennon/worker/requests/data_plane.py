@@ -23,6 +23,7 @@ from pennon.worker.messages.write_messages import (
     WriteReply,
 )
 from pennon.worker.requests.absent_offsets import with_offsets
+from pennon.worker.requests.dropped_tables import naming_dropped_tables
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.fragment_tokens import FragmentToken, relation
 from pennon.worker.wire.framing import (
@@ -50,16 +51,19 @@ def read(request: Mapping[str, object], frames: FrameSocket) -> None:
     STORAGE_OPTION_VALUES.remember(scan.storage_options)
     read = relation(scan, Split.from_json(message.split))
     order = scan.order if message.ordered else ()
-    _send_task(Fragment((replace(read, order=order),)), frames)
+    with naming_dropped_tables((scan,)):
+        _send_task(Fragment((replace(read, order=order),)), frames)
 
 
 def run_fragment(request: Mapping[str, object], frames: FrameSocket) -> None:
     """Answer ``run_fragment``: compute one task of a fragment and stream its rows."""
     message = decode(RunFragment, request)
     token = FragmentToken.from_json(message.fragment)
-    for scan in (*token.scans, *(scan for part in token.parts for scan in part.scans)):
+    scans = (*token.scans, *(scan for part in token.parts for scan in part.scans))
+    for scan in scans:
         STORAGE_OPTION_VALUES.remember(scan.storage_options)
-    _send_task(token.fragment(message.split), frames)
+    with naming_dropped_tables(scans):
+        _send_task(token.fragment(message.split), frames)
 
 
 def _send_task(fragment: Fragment, frames: FrameSocket) -> None:
