@@ -1,7 +1,7 @@
 """The JVM that started this process, as it describes itself; none for the library alone.
 
 Everything that depends on it asks here: whose the commits of a worker are, and how much memory its
-queries may take.
+queries may take, and in which language Spark changes the case of letters.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class StartingJvm:
             and cores.
         retired: The ids of its earlier workers that still worked when this one was started.
         user: Who runs the application; empty where that is not known.
+        language: The language of its locale, as ``en``; empty where it has none.
     """
 
     is_driver: bool
@@ -34,6 +35,7 @@ class StartingJvm:
     settings: Mapping[str, str] = field(default_factory=dict)
     retired: tuple[int, ...] = ()
     user: str = ""
+    language: str = ""
 
     @property
     def master(self) -> str:

@@ -26,8 +26,8 @@ JAVA = sorted(SHIM.rglob("*.java"))
 
 # From left to right; a subject may import what stands further left, and itself.
 LEVELS = (
-    {"errors"},
-    {"settings", "starting_jvm", "arguments", "predicate", "caching"},
+    {"errors", "starting_jvm"},
+    {"settings", "arguments", "predicate", "caching"},
     {"transforms"},
     {"spec"},
     {"manifest", "leaf"},

@@ -50,6 +50,7 @@ def test_a_spark_that_the_jar_is_not_made_for_is_named() -> None:
 def test_every_fact_about_the_jvm_is_required() -> None:
     for name in (
         "driver",
+        "language",
         "cores",
         "heap_bytes",
         "timeout_seconds",

@@ -33,6 +33,7 @@ JVM = {
     "protocol": hashlib.sha256(DECLARED.read_bytes()).hexdigest()[:12],
     "spark": "4.3.0",
     "driver": True,
+    "language": "en",
     "cores": 2,
     "heap_bytes": 1 << 30,
     "timeout_seconds": 4,

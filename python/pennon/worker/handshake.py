@@ -32,6 +32,7 @@ class Jvm:
         protocol: Digest of the messages that the jar knows, as ``PROTOCOL``.
         spark: Version of Spark.
         driver: Whether it is the driver's.
+        language: The language of its locale, whose letters change their case by it.
         cores: Processors that it may use.
         heap_bytes: Largest size of its heap.
         timeout_seconds: After so long a silence it takes the worker for hung; 0 for never.
@@ -45,6 +46,7 @@ class Jvm:
     protocol: str
     spark: str
     driver: bool
+    language: str
     cores: int
     heap_bytes: int
     timeout_seconds: int
@@ -55,7 +57,7 @@ class Jvm:
 
     @property
     def starting(self) -> StartingJvm:
-        """What commits, and the memory of queries, depend on."""
+        """What commits, the memory of queries and the case of letters depend on."""
         return StartingJvm(
             is_driver=self.driver,
             cores=self.cores,
@@ -63,6 +65,7 @@ class Jvm:
             settings=self.settings,
             retired=self.retired,
             user=self.user,
+            language=self.language,
         )
 
 

@@ -9,6 +9,7 @@ NULL rules: every function gives NULL for NULL, ``||`` and CONCAT included.
 | concat leaves NULLs out | NULL | the operator ``||`` |
 | LIKE escapes by a backslash | by any character | the pattern is read and written anew |
 | lengths are BIGINT | INT | cast |
+| upper and lower know no language | that of the JVM's locale | declined in those with own cases |
 | lpad, rpad and translate count graphemes | code points | made of parts |
 """
 
@@ -36,6 +37,7 @@ from pennon.predicate.typed import (
     stated_integer,
 )
 from pennon.predicate.values.literals import literal_value
+from pennon.starting_jvm import starting_jvm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +46,10 @@ _TRIMS: Final[Mapping[str, str]] = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILI
 _SPACE: Final = " "
 _MOST_FILLED: Final = 1000
 _MOST_TRANSLATED: Final = 16
+# What ICU, by which Spark changes the case of letters, has rules of their own for.
+_OWN_CASES: Final = frozenset(
+    ("tr", "tur", "az", "aze", "lt", "lit", "el", "ell", "nl", "nld", "hy", "hye")
+)
 
 
 def concatenated(values: Sequence[Typed]) -> Typed:
@@ -57,7 +63,14 @@ def _enclosed(values: Sequence[Typed]) -> list[exp.Expr]:
 
 
 def cased(case: type[exp.Upper | exp.Lower], value: Typed) -> Typed:
-    """Change the case of every letter: both engines follow Unicode, whatever the locale."""
+    """Change the case of every letter as Unicode does, which Spark does in most languages.
+
+    Raises:
+        Declined: The JVM's language has cases of its own (a Turkish ``i`` is ``İ``).
+    """
+    language = starting_jvm().language
+    if language in _OWN_CASES:
+        raise Declined(why=f"the case of letters in the locale {language}")
     (whole,) = texts([value])
     return Typed(case(this=whole), pa.utf8())
 

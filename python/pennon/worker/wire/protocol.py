@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "010fad92581b"
+PROTOCOL: Final = "ba02b89dbe6b"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.nio.file.Path;
 import java.util.Collection;
+import java.util.Locale;
 import java.util.regex.Pattern;
 import org.apache.spark.SparkBuildInfo;
 import org.apache.spark.SparkEnv;
@@ -38,9 +39,9 @@ final class WorkerStart {
    */
   static String describeJvm(Collection<Long> retired) {
     ObjectNode jvm = Messages.object();
-    jvm.put("jar", jarVersion()).put("protocol", Wire.PROTOCOL);
+    jvm.put("jar", jarVersion()).put("language", Locale.getDefault().getLanguage());
     jvm.put("spark", SparkBuildInfo.spark_version()).put("user", Utils.getCurrentUserName());
-    jvm.put("driver", WorkerInterpreter.isDriver());
+    jvm.put("driver", WorkerInterpreter.isDriver()).put("protocol", Wire.PROTOCOL);
     jvm.put("cores", Runtime.getRuntime().availableProcessors());
     jvm.put("heap_bytes", Runtime.getRuntime().maxMemory());
     jvm.put("timeout_seconds", WorkerWatch.timeoutSeconds());
