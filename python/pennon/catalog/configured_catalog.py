@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from pennon.catalog.near_names import near_names
-from pennon.errors import UnknownSetting
+from pennon.errors import CatalogImplementationFixed, UnknownSetting
 from pennon.settings import IMPLEMENTATION, ROOT, STORAGE, catalog_options
 
 _STORAGE_PREFIX: Final = STORAGE.name.rstrip("*")
@@ -41,6 +41,18 @@ class Catalog:
     def is_local(self) -> bool:
         """Whether the root is a folder of this machine."""
         return is_local(self.root)
+
+    def check_implementation(self) -> None:
+        """Refuse a session that states another implementation than the catalog began with.
+
+        Raises:
+            CatalogImplementationFixed: It does, by a ``SET`` that would do nothing.
+        """
+        for option, value in self.options.items():
+            if option.lower() == IMPLEMENTATION.name and value != self.implementation:
+                raise CatalogImplementationFixed(
+                    catalog=self.name, implementation=self.implementation, stated=value
+                )
 
     def full_name(self, identifier: tuple[str, ...] | list[str]) -> str:
         """Spell a name as the user types it."""

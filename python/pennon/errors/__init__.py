@@ -7,6 +7,7 @@ Parameters are values, never sentences, and never a storage option.
 from __future__ import annotations
 
 from pennon.errors.catalog import (
+    CatalogImplementationFixed,
     CatalogRefused,
     CommitGivenUp,
     InvalidColumnName,
@@ -185,6 +186,7 @@ __all__ = [
     "ArrowFailure",
     "BranchesNotSupported",
     "BytesUnknown",
+    "CatalogImplementationFixed",
     "CatalogRefused",
     "ChangeKeyMissing",
     "ChangeRangeReversed",

@@ -5,6 +5,19 @@ from __future__ import annotations
 from pennon.errors.storage_root import PennonError
 
 
+class CatalogImplementationFixed(PennonError):
+    """The session states another implementation than its catalog began with."""
+
+    condition = "CATALOG_IMPLEMENTATION_FIXED"
+    template = (
+        "Cannot change the implementation of catalog {catalog} to {stated}: this session has begun "
+        "to use it by {implementation}, and a catalog keeps its implementation. RESET "
+        "spark.sql.catalog.{catalog}.implementation, or set it before the catalog is first used, "
+        "in a new session."
+    )
+    sql_state = "55000"
+
+
 class NamespaceNotFound(PennonError):
     """A namespace of the catalog does not exist."""
 

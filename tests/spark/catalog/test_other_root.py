@@ -1,4 +1,4 @@
-"""A session keeps what a catalog began with: another root, or key of its store, is refused."""
+"""A session keeps what a catalog began with: root, implementation and the keys of its store."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ print(sorted(pennon.connect(one).list_namespaces()))
 spark.conf.set("spark.sql.catalog.lance.root", one)
 spark.conf.set("spark.sql.catalog.lance.storage.aws_region", "first")
 refused("SHOW NAMESPACES IN lance")
+spark.sql("RESET spark.sql.catalog.lance.storage.aws_region")
+spark.sql("SET spark.sql.catalog.lance.implementation = rest")
+refused("SHOW NAMESPACES IN lance")
+spark.sql("RESET spark.sql.catalog.lance.implementation")
+print(spark.sql("SHOW NAMESPACES IN lance").count())
 beside = spark.newSession()
 beside.conf.set("spark.sql.catalog.lance.storage.aws_region", "secret")
 print(beside.sql("SHOW NAMESPACES IN lance").count())
@@ -43,12 +48,16 @@ refused("SHOW NAMESPACES IN lance")
 def test_what_a_catalog_began_with_is_kept(tmp_path: Path) -> None:
     one, other = str(tmp_path / "one"), str(tmp_path / "other")
     printed = run_script(SCRIPT, one, other).splitlines()
-    first, second, names, third, beside, fourth = printed
+    first, second, names, third, implementation, reset, beside, fourth = printed
     for said in (first, second):
         assert said.startswith(f"[CATALOG_ROOT_FIXED] Cannot move catalog lance to {other}")
         assert f"has it at {one}" in said
     assert names == "['first', 'third']"
     for said in (third, fourth):
         assert said.startswith("[CATALOG_STORAGE_FIXED] Cannot change storage.aws_region of cat")
+    assert implementation.startswith(
+        "[CATALOG_IMPLEMENTATION_FIXED] Cannot change the implementation of catalog lance to rest"
+    )
+    assert reset == "2"
     assert beside == "2", "a new session begins with what it states"
     assert not any("secret" in line for line in printed)

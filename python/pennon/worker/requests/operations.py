@@ -122,6 +122,7 @@ def _answer(
 def _check_options(catalog: Catalog) -> None:
     """Refuse what the session states of a catalog and means nothing."""
     check_catalog_options(catalog.options, catalog.name)
+    catalog.check_implementation()
     stated = {setting_name(catalog.name, name): value for name, value in catalog.options.items()}
     ExecutionOptions.of_catalog(catalog.name, stated)
 
