@@ -225,7 +225,9 @@ def test_sums_that_do_not_fit_are_an_error(tmp_path: Path) -> None:
     assert total(wide, [MOST, Decimal(-1)], wide, root=tmp_path / "4") == [Decimal("9" * 37 + "8")]
 
 
-def test_without_ansi_a_bigint_sum_wraps_and_the_rest_is_left_to_spark(tmp_path: Path) -> None:
+def test_without_ansi_integers_wrap_and_sums_of_long_decimals_are_left_to_spark(
+    tmp_path: Path,
+) -> None:
     legacy = Semantics(ansi=False)
     found = total(pa.int64(), [BIG, 1], pa.int64(), root=tmp_path, semantics=legacy)
     assert found == [-BIG - 1]
@@ -233,8 +235,7 @@ def test_without_ansi_a_bigint_sum_wraps_and_the_rest_is_left_to_spark(tmp_path:
     with pytest.raises(Declined):
         total(wide, [MOST], wide, root=tmp_path / "1", semantics=legacy)
     for text, kind in (("(`c1` + `c1`)", pa.int32()), ("(`c1` * `c1`)", wide)):
-        with pytest.raises(Declined):
-            typed_expression(text, {"c1": kind}, legacy)
+        assert not typed_expression(text, {"c1": kind}, legacy).can_fail
 
 
 def test_floats_group_by_one_zero_and_one_nan(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.spark.assert_join import conf
 from tests.spark.expressions.expression_rows import VALUES, Expressions, edge_rows
+from tests.spark.expressions.random_rows import random_rows
 
 from pennon.errors import FragmentDivision, FragmentOverflow, FragmentPart, FragmentText
 from pennon.predicate.expressions import Semantics
@@ -126,6 +127,24 @@ def test_doubles_beyond_a_type_are_its_ends_without_ansi(
     calls += [f"CAST({of} AS {kind})" for of in ("f64", "i64 * 9D") for kind in ("INT", "BIGINT")]
     with conf(spark, {"spark.sql.ansi.enabled": "false"}):
         compared = expressions.compare(calls, Semantics(ansi=False, is_utc=True))
+    assert compared.different == {}
+    assert compared.declined == {}
+
+
+def test_numbers_that_do_not_fit_wrap_or_are_null_without_ansi(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    calls = [f"{name} {sign} {name}" for name in ("i8", "i16", "i32", "i64") for sign in "+-*"]
+    calls += [f"{sign}{name})" for name in ("i8", "i32", "i64") for sign in ("-(", "abs(")]
+    calls += [f"CAST({of} AS {kind})" for of in ("i64", "i32") for kind in ("SMALLINT", "TINYINT")]
+    calls += ["CAST(i64 AS INT)", "CAST(i16 AS TINYINT) = -1", "i64 DIV n64", "i64 * n64 + i32"]
+    calls += ["i32 * n32 > 5", "CAST(i64 AS INT) + 1 < 7", "CAST(i64 AS DECIMAL(10, 2))"]
+    calls += ["wide * wide", "wide * wide IS NULL", "wide * wide + wide", "wide / dec"]
+    calls += ["CAST(wide AS DECIMAL(12, 3))", "CAST(dec AS DECIMAL(4, 1)) > 7"]
+    zone = "spark.sql.session.timeZone"
+    with conf(spark, {"spark.sql.ansi.enabled": "false", zone: "UTC"}):
+        rows = Expressions.over(spark, random_rows(7, 600), tmp_path)
+        compared = rows.compare(calls, Semantics(ansi=False, is_utc=True))
     assert compared.different == {}
     assert compared.declined == {}
 

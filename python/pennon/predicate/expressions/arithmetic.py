@@ -5,9 +5,9 @@ NULL rules: every operator gives NULL for NULL.
 | DataFusion | Spark | guard |
 |---|---|---|
 | integer arithmetic wraps | an error (ANSI), or NULL (``try_add``) | in a wider type, cast back |
+| | so it does without ANSI | none |
 | decimals beyond 38 digits are cut | rounded half up | in 76 digits, cast back |
-
-Declined: what overflows where ANSI is off and Spark would wrap or give NULL.
+| | one that does not fit is NULL without ANSI | a cast that gives NULL |
 """
 
 from __future__ import annotations
@@ -47,10 +47,11 @@ def arithmetic(
     """Add, subtract or multiply as Spark does.
 
     Spark: an integer that leaves its width is ARITHMETIC_OVERFLOW; decimals have the type of
-    ``exact_decimal``, rounded half up, and one that does not fit is an error. Both under ANSI.
+    ``exact_decimal``, rounded half up, and one that does not fit is an error. Both under ANSI;
+    without, integers wrap, and a decimal that does not fit is NULL.
 
     Raises:
-        Declined: Types differ, or an overflow would not be an error in this session.
+        Declined: Types differ.
     """
     if left.is_decimal and right.is_decimal:
         return _decimal(operator, left, right, semantics)
@@ -61,7 +62,7 @@ def arithmetic(
     if not left.is_integer:
         raise Declined(why=f"arithmetic on {left.type}")
     if not (semantics.ansi or semantics.is_tried):
-        raise Declined(why="integers that wrap")
+        return Typed(cast(binary(operator, left.tree, right.tree), left.type), left.type)
     if left.type.bit_width < pa.int64().bit_width:
         wide = pa.int64()
         computed = binary(operator, cast(left.tree, wide), cast(right.tree, wide))
@@ -77,12 +78,10 @@ def _decimal(operator: type[exp.Binary], left: Typed, right: Typed, semantics: S
     precision, scale = exact_decimal(operator, left.type, right.type)
     if precision <= MAX_DIGITS:
         return Typed(binary(operator, left.tree, right.tree), pa.decimal128(precision, scale))
-    if not (semantics.ansi or semantics.is_tried):
-        raise Declined(why="decimals beyond 38 digits that would be NULL")
     kept = pa.decimal128(*adjusted(precision, scale))
     computed = _wide(operator, (left, left.type.scale), (right, right.type.scale))
-    tree = lossy_cast(computed, kept, is_tried=semantics.is_tried)
-    return Typed(tree, kept, can_fail=not semantics.is_tried)
+    tree = lossy_cast(computed, kept, is_tried=not semantics.ansi)
+    return Typed(tree, kept, can_fail=semantics.ansi)
 
 
 def exact_decimal(
@@ -129,7 +128,7 @@ def negated(value: Typed, semantics: Semantics) -> Typed:
     """Take the opposite; that of the smallest integer is an error under ANSI.
 
     Raises:
-        Declined: No number, an integer that would wrap, or a decimal that Spark may round.
+        Declined: No number, or a decimal that Spark may round.
     """
     if value.is_float or _keeps_digits(value):
         return Typed(exp.Neg(this=exp.paren(value.tree)), value.type)
@@ -140,7 +139,7 @@ def magnitude(value: Typed, semantics: Semantics) -> Typed:
     """Take the absolute value; that of the smallest integer is an error under ANSI.
 
     Raises:
-        Declined: No number, an integer that would wrap, or a decimal that Spark may round.
+        Declined: No number, or a decimal that Spark may round.
     """
     if value.is_float or _keeps_digits(value):
         return Typed(exp.Abs(this=value.tree), value.type)
@@ -148,7 +147,7 @@ def magnitude(value: Typed, semantics: Semantics) -> Typed:
     zero = integer(0, value.type)
     is_negative = binary(exp.LT, value.tree.copy(), zero)
     tree = choice((is_negative, opposite.tree), default=value.tree.copy())
-    return Typed(tree, value.type, can_fail=True)
+    return Typed(tree, value.type, can_fail=opposite.can_fail)
 
 
 def _keeps_digits(value: Typed) -> bool:

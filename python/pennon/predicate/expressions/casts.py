@@ -5,8 +5,9 @@ NULL rules: NULL stays NULL.
 | cast | Spark | guard |
 |---|---|---|
 | integer to a wider one, to decimal, to float | exact, or the nearest | none |
-| integer to a narrower one, decimal to integer | cut; an error outside (ANSI) | only under ANSI |
-| decimal to decimal | half up; an error outside (ANSI) | without ANSI only where it fits |
+| integer to a narrower one | an error outside (ANSI), or its last bits | a sign from these |
+| decimal to integer | cut; an error outside (ANSI) | without ANSI only where it fits |
+| decimal to decimal | half up; an error outside (ANSI), or NULL | ``TRY_CAST`` |
 | a cast that loses digits, or fails, compared with a literal | cast first | a function around it |
 | decimal to DOUBLE | the nearest | by its text beyond 15 digits, where DataFusion's is not |
 | integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
@@ -39,6 +40,7 @@ from pennon.predicate.typed import (
     Typed,
     binary,
     cast,
+    integer,
     lossy_cast,
 )
 
@@ -72,6 +74,10 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
         zero = cast(exp.Literal.string("0"), value.type)
         return Typed(exp.paren(binary(exp.NEQ, value.tree, zero), copy=False), target)
     can_fail = _failure(value, target, semantics)
+    if can_fail is None and not semantics.ansi and value.is_integer:
+        return _without_error(value, target)
+    if can_fail is None and not semantics.ansi and value.is_decimal and pa.types.is_decimal(target):
+        return _without_error(value, target)
     if can_fail is None:
         raise Declined(why=f"a cast of {value.type} to {target}")
     if value.type in _TIMES and pa.types.is_string(target):
@@ -88,6 +94,22 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
         return decimal_of_double(value, target)
     write = lossy_cast if can_fail or _is_lossy(value, target) else cast
     return Typed(write(value.tree, target), target, can_fail=can_fail)
+
+
+def _without_error(value: Typed, target: pa.DataType) -> Typed:
+    """Cast a number without ANSI: an integer keeps its last bits, a decimal that is none is NULL.
+
+    Raises:
+        Declined: The type is neither.
+    """
+    if pa.types.is_decimal(target):
+        return Typed(lossy_cast(value.tree, target, is_tried=True), target)
+    if not pa.types.is_signed_integer(target):
+        raise Declined(why=f"a cast of {value.type} to {target}")
+    sign = integer(1 << target.bit_width - 1, value.type)
+    last = binary(exp.BitwiseAnd, value.tree, integer((1 << target.bit_width) - 1, value.type))
+    signed = binary(exp.Sub, binary(exp.BitwiseXor, last, sign), sign.copy())
+    return Typed(cast(cast(exp.paren(signed), value.type), target), target)
 
 
 def tried(value: Typed, target: pa.DataType) -> Typed:

@@ -119,7 +119,10 @@ class Operands:
             value: The operator as DataFusion computes it.
         """
         node = self._node
-        is_null_by_operands = isinstance(node, _NULL_BY_OPERANDS)
+        # Without ANSI a decimal that does not fit is NULL, too.
+        is_null_by_operands = isinstance(node, _NULL_BY_OPERANDS) and (
+            self._is_ansi or not value.is_decimal
+        )
         if self._is_ansi and isinstance(node, exp.Cast):
             is_tried = bool(node.args.get("safe"))
             is_null_by_operands = not is_tried and _is_number_of_integer(value, self._computed)

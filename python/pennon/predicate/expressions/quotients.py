@@ -79,18 +79,17 @@ def _decimal_quotient(left: Typed, right: Typed, semantics: Semantics) -> Typed:
     one, other = left.type, right.type
     scale = max(FEWEST_KEPT_DIGITS, one.scale + other.precision + 1)
     precision = one.precision - one.scale + other.scale + scale
-    if precision > MAX_DIGITS and not semantics.ansi:
-        raise Declined(why="a quotient beyond 38 digits that would be NULL")
     kept = pa.decimal128(*adjusted(precision, scale))
-    can_fail = precision > MAX_DIGITS
+    can_fail = precision > MAX_DIGITS and semantics.ansi
     divisor = right.tree
     if not _is_other_than(right, 0):
         can_fail |= semantics.ansi
         divisor = divisor if semantics.ansi else _or_null(right)
-    return Typed(_divided(left, Typed(divisor, other), kept), kept, can_fail=can_fail)
+    tree = _divided(left, Typed(divisor, other), kept, is_tried=not semantics.ansi)
+    return Typed(tree, kept, can_fail=can_fail)
 
 
-def _divided(left: Typed, right: Typed, kept: pa.DataType) -> exp.Expr:
+def _divided(left: Typed, right: Typed, kept: pa.DataType, *, is_tried: bool) -> exp.Expr:
     """Compute at least one digit more than is kept, cut; rounding half up then is exact.
 
     Spark rounds to 38 fractional digits first, which shows only where the divisor's digits and the
@@ -111,7 +110,7 @@ def _divided(left: Typed, right: Typed, kept: pa.DataType) -> exp.Expr:
     if is_wide:
         dividend = exp.Cast(this=left.tree, to=decimal_type(WIDE_DIGITS, fraction))
         divisor = exp.Cast(this=divisor, to=decimal_type(MAX_DIGITS + 1, other.scale))
-    return lossy_cast(binary(exp.Div, dividend, divisor), kept)
+    return lossy_cast(binary(exp.Div, dividend, divisor), kept, is_tried=is_tried)
 
 
 def average(total: Typed, count: Typed, kept: tuple[int, int], semantics: Semantics) -> Typed:
@@ -141,24 +140,28 @@ def average(total: Typed, count: Typed, kept: tuple[int, int], semantics: Semant
     digits = pa.decimal128(precision, scale)
     # Where all branches of a CASE are computed, a division by zero must not be an error.
     divisor = Typed(_or_null(count), count.type)
-    return Typed(_divided(total, divisor, digits), digits, can_fail=can_overflow)
+    tree = _divided(total, divisor, digits, is_tried=False)
+    return Typed(tree, digits, can_fail=can_overflow)
 
 
 def whole_quotient(left: Typed, right: Typed, semantics: Semantics) -> Typed:
     """Divide integers by ``div``: a BIGINT, cut.
 
     Raises:
-        Declined: No integers, or a quotient that would wrap.
+        Declined: No integers.
     """
     if not (left.is_integer and right.is_integer):
         raise Declined(why=f"div of {left.type}")
     whole = pa.int64()
     can_wrap = left.type == whole and not _is_other_than(right, -1)
-    if can_wrap and not semantics.ansi:
-        raise Declined(why="integers that wrap")
     divisor, can_fail = _divisor(right, semantics)
     tree = binary(exp.Div, cast(left.tree, whole), cast(divisor, whole))
-    return Typed(tree, whole, can_fail=can_fail or can_wrap)
+    if not can_wrap or semantics.ansi:
+        return Typed(tree, whole, can_fail=can_fail or can_wrap)
+    # The least BIGINT by -1 is an error in DataFusion, and itself in Java.
+    is_turned = binary(exp.EQ, cast(right.tree.copy(), whole), integer(-1, whole))
+    turned = binary(exp.Sub, integer(0, whole), left.tree.copy())
+    return Typed(choice((is_turned, turned), default=tree), whole)
 
 
 def remainder(left: Typed, right: Typed, semantics: Semantics) -> Typed:
