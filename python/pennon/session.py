@@ -151,7 +151,11 @@ def absolute_root(root: str | os.PathLike[str]) -> str:
         's3://bucket/lake'
     """
     text = os.fspath(root)
-    return text if "://" in text else str(Path(text).expanduser().absolute())
+    return (
+        text
+        if "://" in text or text.startswith("file:/")
+        else str(Path(text).expanduser().absolute())
+    )
 
 
 def find_jar() -> Path:

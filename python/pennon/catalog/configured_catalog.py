@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -11,6 +12,8 @@ from pennon.catalog.near_names import near_names
 from pennon.errors import CatalogImplementationFixed, UnknownSetting
 from pennon.settings import IMPLEMENTATION, ROOT, STORAGE, catalog_options
 
+# Hadoop, and so Spark, writes a local path with one slash behind it.
+_FILE: Final = "file:/"
 _STORAGE_PREFIX: Final = STORAGE.name.rstrip("*")
 
 
@@ -41,6 +44,18 @@ class Catalog:
     def is_local(self) -> bool:
         """Whether the root is a folder of this machine."""
         return is_local(self.root)
+
+    def located(self) -> Catalog:
+        """Make a local root absolute: tasks run in folders of their own.
+
+        Example:
+            >>> Catalog("lance", "file:/data/lake").located().root
+            '/data/lake'
+        """
+        place = plain_path(self.root)
+        if place and is_local(place) and not place.startswith("/"):
+            place = str(Path(place).expanduser().absolute())
+        return replace(self, root=place)
 
     def check_implementation(self) -> None:
         """Refuse a session that states another implementation than the catalog began with.
@@ -123,19 +138,19 @@ def quoted(part: str) -> str:
 
 def is_path(name: str) -> bool:
     """Whether a name is a path or URL and no name of the catalog."""
-    return name.startswith("/") or "://" in name
+    return name.startswith(("/", _FILE)) or "://" in name
 
 
 def is_local(place: str) -> bool:
     """Whether a path or URL is of this machine."""
-    return "://" not in place or place.startswith("file://")
+    return "://" not in place or place.startswith(_FILE)
 
 
 def plain_path(place: str) -> str:
-    """Turn a ``file://`` URL into a path; leave all else as it is.
+    """Turn a ``file:`` URL, with one slash or three, into a path; leave all else as it is.
 
     Example:
-        >>> plain_path("file:///data/my%20lake")
-        '/data/my lake'
+        >>> plain_path("file:///data/my%20lake"), plain_path("file:/data/lake")
+        ('/data/my lake', '/data/lake')
     """
-    return unquote(urlsplit(place).path) if place.startswith("file://") else place
+    return unquote(urlsplit(place).path) if place.startswith(_FILE) else place
