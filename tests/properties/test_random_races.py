@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.torture.races.model import SCHEMA, State, Statement, serial_orders
 from tests.torture.races.race import Contenders, problems
 from tests.torture.races.random_race import random_race
 
@@ -28,3 +29,24 @@ def test_statements_that_race_leave_the_rows_of_a_serial_order(
         race = random_race(choose, root, is_plain=is_plain)
         ended = contenders.run(race, root, choose)
         assert problems(race, ended, root) == [], (seed, race.statements, ended.log)
+
+
+def test_only_rows_made_of_the_table_come_before_what_a_finished_statement_saw() -> None:
+    appended = {"uid": 1, "part": "a", "half": 0, "v": 4}
+    append: Statement = {"kind": "append", "number": 1, "rows": [appended]}
+    total: Statement = {"kind": "append", "number": 2, "read": [], "makes": "total", "part": "b"}
+    empty = State((), tuple(SCHEMA.names), (), {})
+    for part, is_idle in (("b", True), ("a", False)):
+        where = [("part", "=", part)]
+        update: Statement = {
+            "kind": "update",
+            "number": 3,
+            "column": "v",
+            "value": 9,
+            "where": where,
+        }
+        beside_total = serial_orders(empty, [append, total, update], [(0, 2)])
+        untouched = [{row["uid"]: row["v"] for row in state.rows} for state in beside_total]
+        assert ({1: 4, 2000: 0} in untouched) == is_idle
+        alone = serial_orders(empty, [append, update], [(0, 1)])
+        assert [row["v"] for state in alone for row in state.rows] == [4 if is_idle else 9]

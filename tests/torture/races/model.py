@@ -243,18 +243,38 @@ def serial_orders(
 ) -> Iterator[State]:
     """Give the states that the statements can leave behind, one after the other.
 
+    Rows that are made of the table may come before rows that others merely appended meanwhile. Who
+    reads in between sees the appended rows alone, and so does a statement that changes nothing.
+
     Args:
         state: The table before.
         statements: All that were acknowledged.
         before: Pairs of them, by position, of which the first had ended when the second began.
     """
+    is_made = any(statement.get("read") is not None for statement in statements)
+    idle = {
+        at for at in range(len(statements)) if is_made and _is_idle(state, statements, before, at)
+    }
     for order in permutations(range(len(statements))):
-        if any(order.index(first) > order.index(second) for first, second in before):
+        late = {two for one, two in before if order.index(one) > order.index(two)}
+        if not late <= idle:
             continue
         done = state
         try:
             for at in order:
-                done = done.after(statements[at])
+                done = done if at in late else done.after(statements[at])
         except Impossible:
             continue
         yield done
+
+
+def _is_idle(
+    state: State, statements: Sequence[Statement], before: Sequence[tuple[int, int]], at: int
+) -> bool:
+    """Whether a statement changes nothing of what had ended when it began."""
+    try:
+        for ended in (one for one, two in before if two == at):
+            state = state.after(statements[ended])
+        return state.after(statements[at]) == state
+    except Impossible:
+        return False
