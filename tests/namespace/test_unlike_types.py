@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.errors import WriteTypeMismatch
+from pennon.errors import WriteColumnUnknown, WriteTypeMismatch
 
 DAY = date(2025, 12, 10)
 MOMENT = datetime(2025, 12, 10, tzinfo=UTC)
@@ -123,3 +123,25 @@ def test_an_update_stores_text_by_a_cast_alone(tmp_path: Path) -> None:
             table.update({"name": value})
     table.update({"name": "CAST(id + 1 AS STRING)"})
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "name": "2"}]
+
+
+def test_the_values_of_an_update_are_stored_as_those_of_an_append(tmp_path: Path) -> None:
+    tags = pa.map_(pa.string(), pa.int32())
+    columns = {"l": pa.list_(pa.int32()), "tags": tags, "st": pa.struct({"a": pa.int32()})}
+    table = pennon.create(tmp_path / "t", pa.schema(columns))
+    table.append([{"l": [0]}])
+    wide = pa.map_(pa.string(), pa.int64())
+    for values in (
+        {"l": [1], "tags": {"x": 1}, "st": {"a": 1}},
+        {"l": pa.scalar([1]), "tags": pa.scalar([("x", 1)], wide), "st": pa.scalar({"a": 1})},
+    ):
+        table.update({"l": None, "tags": None, "st": None})
+        table.update(values)
+        assert table.scan().to_arrow().to_pylist() == [
+            {"l": [1], "tags": [("x", 1)], "st": {"a": 1}}
+        ]
+    for wrong in ({"zz": 1}, pa.scalar({"zz": 1})):
+        with pytest.raises(WriteColumnUnknown, match=r"column st\.zz to "):
+            table.update({"st": wrong})
+    with pytest.raises(WriteTypeMismatch, match="to column l of "):
+        table.update({"l": ["1"]})

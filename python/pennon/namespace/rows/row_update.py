@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import (
     UnsupportedTableChange,
+    ValuesNotUnderstood,
     WriteColumnTwice,
     WriteColumnUnknown,
     WriteTypeMismatch,
@@ -18,13 +18,16 @@ from pennon.errors import (
 from pennon.execution.computed_columns import ComputedColumns
 from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
-from pennon.leaf.schema.store_assignment import refused_types, stored_as
+from pennon.leaf.schema.store_assignment import refused_types
+from pennon.leaf.write.incoming_rows import conform
 from pennon.namespace.rows.row_scan import read_plan
 from pennon.namespace.rows.row_write import write_row_changes
+from pennon.namespace.rows.rows_of_dicts import table_of
 from pennon.planning import plan_scan
+from pennon.spec.schema import NamespaceSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pennon.catalog.tables.loaded_table import Table
 
@@ -65,7 +68,8 @@ def update_where(table: Table, values: Mapping[str, object], where: str | None) 
     Raises:
         UnsupportedTableChange: A column hides the name of rows.
         WriteColumnTwice: A column is there in small and in capital letters.
-        WriteColumnUnknown: There is no such column.
+        WriteColumnUnknown: There is no such column, or no such nested field.
+        WriteTypeMismatch: A value does not fit its column.
         PredicateNotEvaluable: An expression, or the condition, is not understood outside of Spark.
         WriteConflict: Another commit changed rows that the condition is about.
     """
@@ -131,20 +135,20 @@ class _Assignments:
 
 
 def _scalar(value: object, column: pa.Field, table: str) -> pa.Scalar:
-    try:
-        if isinstance(value, Mapping | Sequence) and not isinstance(value, bytes):
-            return pa.scalar(value, column.type)  # by itself Arrow takes a map for a struct
-        given = value if isinstance(value, pa.Scalar) else pa.scalar(value)
-        refused = refused_types(given.type, column.type)
-        if refused is None:
-            return stored_as(pa.array([given]), column.type)[0]
-        why: object = f"{refused[0]} is stored as {refused[1]} by an explicit CAST alone"
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-        why = error
-    raise WriteTypeMismatch(
-        actual=type(value).__name__,
-        column=column.name,
-        table=table,
-        expected=column.type,
-        why=why,
-    )
+    """Give a value as the rows of an append would store it."""
+    # Whether a NULL may stand there is asked of the rows that get it.
+    own = NamespaceSchema(pa.schema([column.with_nullable(nullable=True)]))
+    if isinstance(value, pa.Scalar):
+        rows = pa.table({column.name: pa.repeat(value, 1)})
+    else:
+        try:
+            rows = table_of([{column.name: value}], own)
+        except ValuesNotUnderstood as error:
+            raise WriteTypeMismatch(
+                actual=type(value).__name__,
+                column=column.name,
+                table=table,
+                expected=column.type,
+                why=error.__cause__,
+            ) from error
+    return conform(rows.to_batches()[0], own, table).column(0)[0]
