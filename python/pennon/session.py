@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pennon import settings
 from pennon.arguments import checked
-from pennon.catalog.configured_catalog import check_catalog_options
+from pennon.catalog.configured_catalog import absolute_place, check_catalog_options
 from pennon.errors import (
     JarNotFound,
     JvmWithoutPennon,
@@ -133,7 +133,7 @@ def spark_conf(
         "spark.jars": _continued(present.get("spark.jars"), str(find_jar())),
         "spark.sql.extensions": _continued(present.get("spark.sql.extensions"), EXTENSIONS_CLASS),
         catalog: CATALOG_CLASS,
-        f"{catalog}.root": absolute_root(root),
+        f"{catalog}.root": absolute_place(os.fspath(root)),
     }
     conf |= {f"{catalog}.{option}": value for option, value in options.items()}
     if storage_options:
@@ -141,21 +141,6 @@ def spark_conf(
         if "spark.redaction.regex" not in present:
             conf["spark.redaction.regex"] = _REDACTION
     return conf | _worker_conf(present)
-
-
-def absolute_root(root: str | os.PathLike[str]) -> str:
-    """Make a local root absolute, so that it means the same in every process.
-
-    Example:
-        >>> absolute_root("s3://bucket/lake")
-        's3://bucket/lake'
-    """
-    text = os.fspath(root)
-    return (
-        text
-        if "://" in text or text.startswith("file:/")
-        else str(Path(text).expanduser().absolute())
-    )
 
 
 def find_jar() -> Path:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -23,15 +24,17 @@ class Catalog:
 
     Args:
         name: Its name in SQL.
-        root: Path or URL under which the namespaces are.
+        root: Path or URL under which the namespaces are; a local one is made absolute, for tasks
+            run in folders of their own.
         implementation: Name of a ``lance_namespace`` implementation.
         storage: Storage options, given to Lance and never printed.
         options: What the session states of the catalog now, by the names of the options; of
             storage options no values.
 
     Example:
-        >>> Catalog("lance", "/data/lake/").full_name(["shop", "orders"])
-        'lance.shop.orders'
+        >>> lake = Catalog("lance", "file:/data/lake/")
+        >>> lake.root, lake.full_name(["shop", "orders"])
+        ('/data/lake', 'lance.shop.orders')
     """
 
     name: str
@@ -40,22 +43,18 @@ class Catalog:
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", absolute_place(self.root))
+
     @property
     def is_local(self) -> bool:
         """Whether the root is a folder of this machine."""
         return is_local(self.root)
 
-    def located(self) -> Catalog:
-        """Make a local root absolute: tasks run in folders of their own.
-
-        Example:
-            >>> Catalog("lance", "file:/data/lake").located().root
-            '/data/lake'
-        """
-        place = plain_path(self.root)
-        if place and is_local(place) and not place.startswith("/"):
-            place = str(Path(place).expanduser().absolute())
-        return replace(self, root=place)
+    @property
+    def prefix(self) -> str:
+        """What all paths and URLs below the root begin with."""
+        return self.root.rstrip("/") + "/"
 
     def check_implementation(self) -> None:
         """Refuse a session that states another implementation than the catalog began with.
@@ -75,13 +74,11 @@ class Catalog:
 
     def is_below_root(self, location: str) -> bool:
         """Whether a location is inside the root."""
-        return location.startswith(plain_path(self.root).rstrip("/") + "/")
+        return location.startswith(self.prefix)
 
     def address(self, location: str) -> str:
         """Give the path or URL of a location, which may be relative to the root."""
-        if is_path(location):
-            return plain_path(location)
-        return f"{plain_path(self.root).rstrip('/')}/{location}"
+        return plain_path(location) if is_path(location) else self.prefix + location
 
 
 def check_catalog_options(options: Iterable[str], catalog: str | None = None) -> None:
@@ -154,3 +151,16 @@ def plain_path(place: str) -> str:
         ('/data/my lake', '/data/lake')
     """
     return unquote(urlsplit(place).path) if place.startswith(_FILE) else place
+
+
+def absolute_place(place: str) -> str:
+    """Give a path or URL its one spelling, so that it means the same in every process.
+
+    Example:
+        >>> absolute_place("/data/../lake/"), absolute_place("s3://bucket/lake/")
+        ('/lake', 's3://bucket/lake')
+    """
+    text = plain_path(place)
+    if text and is_local(text):
+        text = os.path.abspath(Path(text).expanduser())  # noqa: PTH100 - keeps `..` out
+    return text.rstrip("/") or text

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import lance_namespace as upstream
 from lance_namespace import errors as upstream_errors
 
-from pennon.catalog.configured_catalog import Catalog, plain_path
+from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.known_properties import known_properties
 from pennon.catalog.near_names import near_names
 from pennon.catalog.table_registration import (
@@ -64,7 +64,7 @@ class Directory:
         self._check_root()
         self._client = _connect(
             catalog.name,
-            plain_path(catalog.root),
+            catalog.root,
             catalog.implementation,
             tuple(sorted(catalog.storage.items())),
         )
@@ -95,7 +95,7 @@ class Directory:
         """
         self._check_root()
         if not namespace:
-            return {LOCATION: plain_path(self.catalog.root)}
+            return {LOCATION: self.catalog.root}
         properties = self._describe(namespace)
         if properties is None or is_table(properties):
             raise NamespaceNotFound(
@@ -162,7 +162,7 @@ class Directory:
             why = "a catalog's root has none"
             raise NamespaceChangeRefused(namespace=shown, why=why, advice=_WHEN_MADE)
         if self.catalog.implementation == "dir":
-            root, storage = plain_path(self.catalog.root), self.catalog.storage
+            root, storage = self.catalog.root, self.catalog.storage
             is_changed = change_properties(root, namespace, before, after, storage)
             if not is_changed and self.properties(namespace) != after:
                 raise WriteConflict(table=shown, why="another writer changed or dropped it")
@@ -333,7 +333,7 @@ class Directory:
     def _check_root(self) -> None:
         if not self.catalog.is_local:
             return
-        root = plain_path(self.catalog.root)
+        root = self.catalog.root
         if os.path.isdir(root):  # noqa: PTH112 - says no, too, of names that are too long
             if not os.access(root, os.R_OK | os.X_OK):
                 raise self._unusable("it cannot be read")
@@ -347,7 +347,7 @@ class Directory:
         self._check_root()
         if not self.catalog.is_local:
             return
-        root = Path(plain_path(self.catalog.root))
+        root = Path(self.catalog.root)
         try:
             root.mkdir(exist_ok=True)
         except OSError as error:

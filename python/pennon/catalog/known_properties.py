@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
-from pennon.catalog.configured_catalog import plain_path
 from pennon.errors import NamespaceHasNoManifest, StorageFailure
 from pennon.manifest.dataset.storage import open_manifest
 
@@ -49,7 +48,7 @@ def _key(catalog: Catalog, name: tuple[str, ...]) -> TableKey | None:
     """Make the key of a name at the newest version; None where there are no versions to tell."""
     if catalog.implementation != _DIRECTORY:
         return None
-    root = plain_path(catalog.root)
+    root = catalog.root
     try:
         manifest = open_manifest(root, storage_options=catalog.storage, is_read_only=True)
     except (NamespaceHasNoManifest, StorageFailure):

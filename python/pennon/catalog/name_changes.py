@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pennon.catalog.configured_catalog import plain_path
 from pennon.catalog.table_registration import registration_of, relative_location
 from pennon.errors import PennonError, WriteConflict
 from pennon.manifest.format.change_notice import NamedAt
@@ -41,7 +40,7 @@ def named_at(catalog: Catalog, identifier: Name, location: str) -> NamedAt | Non
     if catalog.implementation != "dir":
         return None
     place = relative_location(catalog, location)
-    return NamedAt(plain_path(catalog.root), tuple(identifier), place)
+    return NamedAt(catalog.root, tuple(identifier), place)
 
 
 def replace_partitioned(directory: Directory, identifier: Name, old: str, new: str) -> None:
@@ -59,7 +58,7 @@ def replace_partitioned(directory: Directory, identifier: Name, old: str, new: s
     catalog = directory.catalog
     if catalog.implementation == "dir":
         old, new = (relative_location(catalog, location) for location in (old, new))
-        if not move_registration(plain_path(catalog.root), identifier, old, new, catalog.storage):
+        if not move_registration(catalog.root, identifier, old, new, catalog.storage):
             name = catalog.full_name(identifier)
             raise WriteConflict(table=name, why="another writer replaced or dropped the table")
         return
@@ -84,7 +83,7 @@ def replace_plain(directory: Directory, identifier: Name, old: str, new: str) ->
         directory.register(identifier, new)
         return
     is_taken = take_plain_name(
-        plain_path(catalog.root),
+        catalog.root,
         identifier,
         relative_location(catalog, old),
         registration_of(catalog, new),
@@ -109,7 +108,7 @@ def take_name(directory: Directory, identifier: Name, to: Name, location: str) -
     """
     catalog = directory.catalog
     if catalog.implementation == "dir":
-        if not rename_registration(plain_path(catalog.root), identifier, to, catalog.storage):
+        if not rename_registration(catalog.root, identifier, to, catalog.storage):
             name = catalog.full_name(identifier)
             why = "another writer dropped the table or took its new name"
             raise WriteConflict(table=name, why=why)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import sqlglot
 
-from pennon.catalog.configured_catalog import is_path, plain_path, quoted
+from pennon.catalog.configured_catalog import absolute_place, is_path, quoted
 from pennon.errors import InvalidTableName
 from pennon.predicate.spark_dialect import SparkSql
 
@@ -50,7 +50,7 @@ def parts_of(catalog: Catalog, name: str) -> tuple[str, ...]:
 
 
 def _of_path(place: str) -> tuple[str]:
-    return (plain_path(place).rstrip("/"),)
+    return (absolute_place(place),)
 
 
 def check_name(identifier: Sequence[str]) -> None:

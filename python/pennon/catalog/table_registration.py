@@ -98,5 +98,4 @@ def registration_of(catalog: Catalog, location: str) -> dict[str, str]:
 
 def relative_location(catalog: Catalog, location: str) -> str:
     """Give a location relative to the root; one elsewhere stays a path or URL."""
-    root = plain_path(catalog.root).rstrip("/") + "/"
-    return plain_path(location).removeprefix(root)
+    return plain_path(location).removeprefix(catalog.prefix)

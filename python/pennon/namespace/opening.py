@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
 from pennon.arguments import as_names, checked
-from pennon.catalog.configured_catalog import Catalog, is_local, plain_path
+from pennon.catalog.configured_catalog import Catalog, absolute_place
 from pennon.catalog.ddl import table_ddl
 from pennon.catalog.tables.loaded_table import load
 from pennon.draft import open_snapshot
@@ -137,14 +136,12 @@ def absolute(path: str | os.PathLike[str]) -> str:
     Raises:
         ArgumentRefused: It is empty, which would mean the folder that the process runs in.
     """
-    text = plain_path(os.fspath(path))
-    if not text:
+    place = os.fspath(path)
+    if not place:
         raise ArgumentRefused(
             function="pennon", parameter="path", why="it is empty", expected="a path or URL"
         )
-    if is_local(text):
-        text = os.path.abspath(Path(text).expanduser())  # noqa: PTH100 - keeps `..` out
-    return text.rstrip("/") or text
+    return absolute_place(place)
 
 
 def _catalog_of(location: str, storage_options: Mapping[str, str] | None) -> Catalog:

@@ -6,7 +6,7 @@ import os
 import posixpath
 from typing import TYPE_CHECKING
 
-from pennon.catalog.configured_catalog import is_local, plain_path
+from pennon.catalog.configured_catalog import is_local
 from pennon.catalog.directory import Directory
 from pennon.catalog.table_name import check_name
 from pennon.catalog.tables.loaded_table import Table, load
@@ -80,13 +80,12 @@ def _one_spelling(catalog: Catalog, location: str) -> str:
     if not is_local(location):
         scheme, _, place = location.partition("://")
         return f"{scheme}://{posixpath.normpath(place)}"
-    root = plain_path(catalog.root).rstrip("/")
     try:
         real = os.path.realpath(location)
     except ValueError as error:
         raise PathNotTable(path=repr(location), why="no path has such characters") from error
-    below = real.removeprefix(os.path.realpath(root) + "/") if catalog.is_local else real
-    return real if below == real else f"{root}/{below}"
+    below = real.removeprefix(os.path.realpath(catalog.root) + "/") if catalog.is_local else real
+    return real if below == real else catalog.prefix + below
 
 
 def _check_whole(catalog: Catalog, identifier: Name, location: str, layout: TableLayout) -> None:
@@ -96,7 +95,7 @@ def _check_whole(catalog: Catalog, identifier: Name, location: str, layout: Tabl
         advice = "Migrate it first: pennon migrate"
     elif layout is TableLayout.PLAIN and location.rpartition("/")[2] == MANIFEST:
         why, advice = "it is the manifest of a namespace", "Name the folder that it is in"
-    elif layout is TableLayout.PLAIN and _folder(location) != plain_path(catalog.root).rstrip("/"):
+    elif layout is TableLayout.PLAIN and f"{_folder(location)}/" != catalog.prefix:
         why = "a plain dataset has to be right below the root, and a partition is no table"
         advice = "Move it there, or read it by its path"
     elif layout is TableLayout.PLAIN and len(identifier) == 1:

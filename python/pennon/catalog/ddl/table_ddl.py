@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import arrow_schema, check_column_name, check_structs
 from pennon.catalog.columns.stored_types import stored_schema
-from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
+from pennon.catalog.configured_catalog import Catalog, absolute_place, is_local, is_path
 from pennon.catalog.ddl.counted_columns_property import check_counted_columns
 from pennon.catalog.ddl.foreign_properties import check_names
 from pennon.catalog.ddl.new_table import check_meaning, check_new_table
@@ -357,7 +357,7 @@ def _is_path(identifier: Name) -> bool:
 
 def _location(catalog: Catalog, identifier: Name, properties: Mapping[str, str]) -> str:
     if _is_path(identifier):
-        return plain_path(identifier[0]).rstrip("/")
+        return absolute_place(identifier[0])
     stated = properties.get("location")
     if stated is not None:
         return catalog.address(stated).rstrip("/")

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pennon.caching import LOOK
 from pennon.catalog.columns.spark_types import spark_schema
-from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
+from pennon.catalog.configured_catalog import Catalog, absolute_place, is_local, is_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.layouts import StoredTable, stored_table
@@ -149,7 +149,7 @@ def load(
     if timestamp_micros is not None:
         timestamp = _EPOCH + timedelta(microseconds=timestamp_micros)
     if len(identifier) == 1 and is_path(identifier[0]):
-        location = plain_path(identifier[0]).rstrip("/")
+        location = absolute_place(identifier[0])
         number = _number(location, location, version, catalog.storage)
         snapshot = _open(location, number, timestamp, catalog.storage)
         if snapshot is None:

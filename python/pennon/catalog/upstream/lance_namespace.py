@@ -18,14 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 import lance
 import lance_namespace as upstream
 from lance_namespace import errors as upstream_errors
 
-from pennon.catalog.configured_catalog import Catalog, is_local, plain_path
+from pennon.catalog.configured_catalog import Catalog, absolute_place, plain_path
 from pennon.catalog.table_registration import LOCATION, MARKER
 from pennon.catalog.upstream.leaf_place import at_read_version, read_place
 from pennon.catalog.upstream.namespace_requests import (
@@ -120,8 +119,7 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
         if not root:
             message = "Cannot connect to a namespace: the property 'root' is missing."
             raise upstream_errors.InvalidInputError(message)
-        place = plain_path(str(root))
-        self._root = str(Path(place).absolute()) if is_local(place) else place
+        self._root = absolute_place(str(root))
         self._properties = properties
         self._storage = {
             name.removeprefix(_STORAGE): str(value)

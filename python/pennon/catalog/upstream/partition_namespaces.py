@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pennon.catalog.configured_catalog import Catalog, is_path, plain_path
+from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
 from pennon.catalog.directory import Directory
 from pennon.errors import (
     DraftLayout,
@@ -43,7 +43,7 @@ def described_properties(catalog: Catalog, namespace: Name) -> dict[str, str]:
     Spec: "Runtime Namespace Properties", Appendix E.
     """
     if namespace and is_path(namespace[0]):
-        place = plain_path(namespace[0]).rstrip("/")
+        place = absolute_place(namespace[0])
         return _inside(catalog, place, namespace, 1)
     directory = Directory(catalog)
     try:
@@ -54,7 +54,7 @@ def described_properties(catalog: Catalog, namespace: Name) -> dict[str, str]:
             if registration is not None and registration.is_partitioned:
                 return _inside(catalog, registration.location, namespace, depth)
         raise
-    root = _partitioned(plain_path(catalog.root), catalog)
+    root = _partitioned(catalog.root, catalog)
     return properties if root is None else {**properties, **namespace_properties(root, namespace)}
 
 

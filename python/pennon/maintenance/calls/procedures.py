@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pennon.catalog.configured_catalog import is_path, plain_path
+from pennon.catalog.configured_catalog import absolute_place, is_path
 from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
 from pennon.catalog.failures_by_name import by_name
@@ -52,7 +52,7 @@ def _adopt(call: ProcedureCall) -> Rows:
     snapshot = Snapshot.open(call.location, storage_options=call.storage)
     done = adopt_or_split(
         snapshot,
-        plain_path(call.text("path")).rstrip("/"),
+        absolute_place(call.text("path")),
         path_values(call.text("partition_values")),
         is_split=call.flag("split"),
         move=call.flag("move"),

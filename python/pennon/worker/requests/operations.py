@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -109,7 +108,6 @@ def _answer(
     frames: FrameSocket,
 ) -> None:
     decoded = decode(message, request)
-    decoded = replace(decoded, catalog=decoded.catalog.located())
     STORAGE_OPTION_VALUES.remember(decoded.catalog.storage)
     _check_options(decoded.catalog)
     reply = answer(decoded)
