@@ -146,6 +146,6 @@ class WriteTypeMismatch(PennonError):
     condition = "WRITE_TYPE_MISMATCH"
     template = (
         "Cannot write {actual} to column {column} of {table}: its type is {expected} and {why}."
-        " Cast it in the query."
+        " Cast it to that type before it is written."
     )
     sql_state = "42846"
