@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from pennon.errors import LeafTypeMismatch
 from pennon.leaf.schema.promotion import is_promotable
+from pennon.predicate.values.arrow_kinds import is_list
 from pennon.spec.schema import BY_NAME, children_of, field_id_of
 
 if TYPE_CHECKING:
@@ -259,12 +260,4 @@ def _shape(data_type: pa.DataType) -> str:
         return "struct"
     if pa.types.is_map(data_type):
         return "map"
-    if (
-        pa.types.is_list(data_type)
-        or pa.types.is_large_list(data_type)
-        or pa.types.is_fixed_size_list(data_type)
-        or pa.types.is_list_view(data_type)
-        or pa.types.is_large_list_view(data_type)
-    ):
-        return "list"
-    return "value"
+    return "list" if is_list(data_type) else "value"

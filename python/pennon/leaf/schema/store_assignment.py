@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pennon.predicate.values.arrow_kinds import is_binary, is_number, is_text
+from pennon.predicate.values.arrow_kinds import is_binary, is_list, is_number, is_text
 
 __all__ = ["refused_types", "stored_as"]
 
@@ -102,7 +102,7 @@ def _kind(data_type: pa.DataType) -> str:
         "duration": types.is_duration,
         "struct": types.is_struct,
         "map": types.is_map,
-        "list": _is_list,
+        "list": is_list,
     }
     return next((kind for kind, holds in kinds.items() if holds(data_type)), str(data_type))
 
@@ -110,14 +110,4 @@ def _kind(data_type: pa.DataType) -> str:
 def _value_types(data_type: pa.DataType) -> list[pa.DataType]:
     if pa.types.is_map(data_type):
         return [data_type.key_type, data_type.item_type]
-    return [data_type.value_type] if _is_list(data_type) else []
-
-
-def _is_list(data_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_list(data_type)
-        or pa.types.is_large_list(data_type)
-        or pa.types.is_fixed_size_list(data_type)
-        or pa.types.is_list_view(data_type)
-        or pa.types.is_large_list_view(data_type)
-    )
+    return [data_type.value_type] if is_list(data_type) else []

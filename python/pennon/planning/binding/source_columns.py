@@ -11,6 +11,7 @@ from sqlglot import exp
 from pennon.errors import UnknownColumn
 from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.planning.binding.bound_predicate import SourceColumn
+from pennon.predicate.values.arrow_kinds import is_list
 from pennon.spec.schema import FIELD_ID
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def is_of_elements(path: Sequence[str], schema: pa.Schema) -> bool:
         if len(matching) != 1:
             return False
         data_type = matching[0].type
-        while _is_list(data_type) and at + 1 < len(path):
+        while is_list(data_type) and at + 1 < len(path):
             data_type, is_within = data_type.value_type, True
         fields = (
             [data_type.field(i) for i in range(data_type.num_fields)]
@@ -122,11 +123,6 @@ def with_own_spelling(node: exp.Expression, schema: pa.Schema) -> exp.Expression
             return spelled(inner)
         inner.replace(spelled(inner))
     return node
-
-
-def _is_list(data_type: pa.DataType) -> bool:
-    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(is_kind(data_type) for is_kind in tests)
 
 
 def _named(fields: Sequence[pa.Field], name: str) -> list[pa.Field]:

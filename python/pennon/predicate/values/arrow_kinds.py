@@ -1,4 +1,4 @@
-"""Arrow types: which are text, binary, numbers or times; the units of times."""
+"""Arrow types: which are text, binary, numbers, times or lists; the units of times."""
 
 from __future__ import annotations
 
@@ -51,6 +51,17 @@ def is_number(data_type: pa.DataType) -> bool:
 def is_moment(data_type: pa.DataType) -> bool:
     """Whether values are dates or timestamps."""
     return bool(pa.types.is_date(data_type) or pa.types.is_timestamp(data_type))
+
+
+def is_list(data_type: pa.DataType) -> bool:
+    """Whether values are lists, of fixed or any length."""
+    return bool(
+        pa.types.is_list(data_type)
+        or pa.types.is_large_list(data_type)
+        or pa.types.is_fixed_size_list(data_type)
+        or pa.types.is_list_view(data_type)
+        or pa.types.is_large_list_view(data_type)
+    )
 
 
 def storage_type(data_type: pa.DataType) -> pa.DataType:
