@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyspark
 import pytest
 from tests.spark.assert_join import conf
 from tests.spark.expressions.expression_rows import VALUES, Expressions, edge_rows
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 GOLDEN = Path(__file__).parents[2] / "golden" / "expressions"
 DECLINED = "-- declined: "
 SEMANTICS = Semantics(ansi=True, is_utc=True)
+# Before 4.3 a DOUBLE beyond BIGINT is no error of floor and ceil, which are left to Spark then.
+WHOLE_NUMBERS = ("floor(", "ceil(", "ceiling(") if pyspark.__version__ < "4.3" else ()
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +47,8 @@ def test_expressions_give_the_values_of_spark(
         compared = expressions.compare([*wanted, *left], Semantics(ansi=ansi, is_utc=True))
     assert compared.different == {}
     if ansi:
-        assert set(compared.declined) == set(left), compared.declined
+        declined = {text for text in compared.declined if not text.startswith(WHOLE_NUMBERS)}
+        assert declined == set(left), compared.declined
 
 
 def test_years_beyond_the_calendar_of_datafusion_are_those_of_spark(
@@ -106,7 +110,8 @@ def test_what_is_an_error_in_spark_is_an_error_or_left_to_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Never another value; and no error for a NULL, nor without ANSI."""
-    for at, (expression, values) in enumerate(ERRORS):
+    errors = [error for error in ERRORS if not error[0].startswith(WHOLE_NUMBERS)]
+    for at, (expression, values) in enumerate(errors):
         rows = pa.table(
             {name: pa.array([values.get(name)], kind) for name, (kind, _) in VALUES.items()}
         )
@@ -149,6 +154,7 @@ def test_numbers_that_do_not_fit_wrap_or_are_null_without_ansi(
     assert compared.declined == {}
 
 
+@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="an older Unicode, of fewer letters")
 def test_every_character_has_one_upper_and_one_lower_case(
     spark: SparkSession, tmp_path: Path
 ) -> None:

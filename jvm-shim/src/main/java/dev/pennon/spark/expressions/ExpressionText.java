@@ -23,11 +23,13 @@ import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
 import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Ceil;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.DecimalDivideWithOverflowCheck;
 import org.apache.spark.sql.catalyst.expressions.Divide;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Floor;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InSet;
@@ -71,7 +73,6 @@ public final class ExpressionText {
   private static final Logger LOG = LoggerFactory.getLogger(ExpressionText.class);
   private static final String EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions.";
   private static final Set<String> BITWISE = Set.of("BitwiseAnd", "BitwiseOr", "BitwiseXor");
-  private static final Set<String> WHOLE = Set.of("Floor", "Ceil");
   private static final Set<String> ELEMENTS = Set.of("GetArrayItem", "ElementAt");
   private static final Pattern OPERAND = Pattern.compile("_operand(\\d+)_");
 
@@ -364,7 +365,8 @@ public final class ExpressionText {
         || (mode == null || mode.equals(evalMode) || isTried(expression))
         // Before 4.3, floor and ceil of a DOUBLE beyond BIGINT are its end in every session.
         && (fails == null || fails.equals(isAnsi) || isTried(expression))
-        && (fails != null || !isAnsi || !WHOLE.contains(expression.getClass().getSimpleName()))
+        && (fails != null || !isAnsi || !(expression instanceof Floor || expression instanceof Ceil)
+            || expression.children().head().dataType() != DataTypes.DoubleType)
         && (ansi == null || ansi.equals(isAnsi) || isTried(expression))
         && (isLossy == null || isLossy.equals(true))
         && !(hasOldFormats && expression instanceof TimestampFormatterHelper)
