@@ -162,6 +162,7 @@ TRANSFORM = {"function": "bucket", "arguments": [{"literal": 8}, {"column": ["id
 ORDER = {**TRANSFORM, "desc": True, "nulls_first": False}
 # What Spark or Java reads as an object of its own.
 OBJECTS: Mapping[str, object] = {
+    "Catalog.root": "/the root",  # which is its one spelling
     "schema": STRUCT,
     "metadata_columns": {"type": "struct", "fields": []},
     "partitioning": [TRANSFORM],
