@@ -24,7 +24,7 @@ import lance
 import lance_namespace as upstream
 from lance_namespace import errors as upstream_errors
 
-from pennon.catalog.configured_catalog import Catalog, absolute_place, plain_path
+from pennon.catalog.configured_catalog import Catalog, plain_path
 from pennon.catalog.table_registration import LOCATION, MARKER
 from pennon.catalog.upstream.leaf_place import at_read_version, read_place
 from pennon.catalog.upstream.namespace_requests import (
@@ -119,14 +119,14 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
         if not root:
             message = "Cannot connect to a namespace: the property 'root' is missing."
             raise upstream_errors.InvalidInputError(message)
-        self._root = absolute_place(str(root))
         self._properties = properties
         self._storage = {
             name.removeprefix(_STORAGE): str(value)
             for name, value in properties.items()
             if name.startswith(_STORAGE)
         }
-        self._catalog = Catalog("lance", self._root, storage=self._storage)
+        self._catalog = Catalog("lance", str(root), storage=self._storage)
+        self._root = self._catalog.root
         self._clients: dict[str, Any] = {}
         self._outer = self._client(self._root)
 

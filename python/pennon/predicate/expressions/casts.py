@@ -74,9 +74,7 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
         zero = cast(exp.Literal.string("0"), value.type)
         return Typed(exp.paren(binary(exp.NEQ, value.tree, zero), copy=False), target)
     can_fail = _failure(value, target, semantics)
-    if can_fail is None and not semantics.ansi and value.is_integer:
-        return _without_error(value, target)
-    if can_fail is None and not semantics.ansi and value.is_decimal and pa.types.is_decimal(target):
+    if can_fail is None and not semantics.ansi:
         return _without_error(value, target)
     if can_fail is None:
         raise Declined(why=f"a cast of {value.type} to {target}")
@@ -100,11 +98,11 @@ def _without_error(value: Typed, target: pa.DataType) -> Typed:
     """Cast a number without ANSI: an integer keeps its last bits, a decimal that is none is NULL.
 
     Raises:
-        Declined: The type is neither.
+        Declined: Neither is asked for.
     """
-    if pa.types.is_decimal(target):
+    if pa.types.is_decimal(target) and (value.is_integer or value.is_decimal):
         return Typed(lossy_cast(value.tree, target, is_tried=True), target)
-    if not pa.types.is_signed_integer(target):
+    if not (pa.types.is_signed_integer(target) and value.is_integer):
         raise Declined(why=f"a cast of {value.type} to {target}")
     sign = integer(1 << target.bit_width - 1, value.type)
     last = binary(exp.BitwiseAnd, value.tree, integer((1 << target.bit_width) - 1, value.type))

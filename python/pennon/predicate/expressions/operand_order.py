@@ -102,15 +102,13 @@ class Operands:
         Args:
             value: The operator as DataFusion computes it.
         """
-        if not isinstance(self._node, _DIVISIONS) or len(self._computed) < 2:  # noqa: PLR2004 - both
-            return value
-        dividend, divisor = self._computed
-        if not dividend.can_fail:
-            return value
-        conditions = [is_null(divisor.tree.copy())]
-        if self._is_tried:
-            conditions.append(is_zero(divisor))
-        return _guarded(value, conditions)
+        match self._computed:
+            case [dividend, divisor] if isinstance(self._node, _DIVISIONS) and dividend.can_fail:
+                conditions = [is_null(divisor.tree.copy())]
+                if self._is_tried:
+                    conditions.append(is_zero(divisor))
+                return _guarded(value, conditions)
+        return value
 
     def nulls_of(self, value: Typed) -> Sequence[exp.Expr] | None:
         """Give what tells that an operator is NULL, where that is less than the operator itself.

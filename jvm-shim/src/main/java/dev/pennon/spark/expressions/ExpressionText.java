@@ -363,8 +363,8 @@ public final class ExpressionText {
     // Operators of bits never overflow, and have a mode all the same.
     return BITWISE.contains(expression.getClass().getSimpleName())
         || (mode == null || mode.equals(evalMode) || isTried(expression))
-        // Before 4.3, floor and ceil of a DOUBLE beyond BIGINT are its end in every session.
         && (fails == null || fails.equals(isAnsi) || isTried(expression))
+        // Before 4.3, floor and ceil of a DOUBLE beyond BIGINT are its end in every session.
         && (fails != null || !isAnsi || !(expression instanceof Floor || expression instanceof Ceil)
             || expression.children().head().dataType() != DataTypes.DoubleType)
         && (ansi == null || ansi.equals(isAnsi) || isTried(expression))
