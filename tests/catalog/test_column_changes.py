@@ -267,6 +267,8 @@ def test_not_null_is_dropped_and_never_set(tmp_path: Path, *, nullable: bool) ->
     if not nullable:
         with pytest.raises(UnsupportedTableChange, match="stored already may be NULL"):
             changed(snapshot, "update_nullability", "region", nullable=False)
+        again = changed(snapshot, "update_nullability", "id", nullable=False)
+        assert again.schema.arrow.equals(snapshot.schema.arrow, check_metadata=True)
         return
     snapshot = changed(snapshot, "update_nullability", "id", nullable=True)
     batch = pa.record_batch({"id": pa.array([None], pa.int64()), "region": ["asia"]})

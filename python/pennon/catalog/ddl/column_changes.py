@@ -3,8 +3,8 @@
 Leaves are not touched. A column that a leaf lacks reads NULL, or the DEFAULT that it was added
 with; a renamed one is found by its field id; a narrower type is promoted.
 
-NOT NULL is never set, since rows that are stored may be NULL. It may come with an added column
-where the rows that are there have a value: the DEFAULT, or no row.
+NOT NULL is never set where it was not, since rows that are stored may be NULL. It may come with an
+added column where the rows that are there have a value: the DEFAULT, or no row.
 """
 
 from __future__ import annotations
@@ -99,12 +99,7 @@ class _Columns:
                     raise self._nested_default(path)
                 return self._noted(target, CURRENT_DEFAULT, change.get("default"))
             case "update_nullability":
-                if not change.get("nullable"):
-                    why = "rows that are stored already may be NULL there"
-                    raise self._refused(path, "make NOT NULL", why, "Create the table again")
-                return edit_column(
-                    self._arrow, target.path, lambda column: column.with_nullable(True)
-                )
+                return self._made_nullable(target, path, is_nullable=bool(change.get("nullable")))
             case "update_position":
                 if change.get("position") == {"after": target.path[-1]}:
                     why = "a column does not stand behind itself"
@@ -156,6 +151,16 @@ class _Columns:
             why = "rows that are stored already have no value there"
             raise self._refused(path, "add", why, "Add it with a DEFAULT, or without NOT NULL")
         return added.with_nullable(False)
+
+    def _made_nullable(
+        self, target: SchemaField, path: tuple[str, ...], *, is_nullable: bool
+    ) -> pa.Schema:
+        if is_nullable:
+            return edit_column(self._arrow, target.path, lambda column: column.with_nullable(True))
+        if target.field.nullable:
+            why = "rows that are stored already may be NULL there"
+            raise self._refused(path, "make NOT NULL", why, "Create the table again")
+        return self._arrow  # it is NOT NULL already, as migrations that are run twice state
 
     def _renamed(self, target: SchemaField, new_name: str) -> pa.Schema:
         path = self._shown(target)
