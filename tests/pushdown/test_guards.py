@@ -123,13 +123,12 @@ def test_an_average_of_decimals_is_rounded_half_up_to_four_more_digits(tmp_path:
     text = f"(IF((`c2` = CAST(0 AS BIGINT)), CAST(NULL AS DECIMAL(19,6)), {divided}))"
     exact = [Decimal("0.000001"), Decimal("-0.000001"), Decimal("6.666667"), None]
     assert value_of(text, pa.decimal128(19, 6), rows, tmp_path) == exact
-    for kept, total in (("38, 20", 34), ("38, 6", 38)):
-        with pytest.raises(Declined):
-            typed_expression(
-                f"decimalaverage(`c1`, CAST(`c2` AS DECIMAL(20,0)), {kept})",
-                {"c1": pa.decimal128(total, 2), "c2": pa.int64()},
-                Semantics(ansi=False),
-            )
+    columns, legacy = {"c1": pa.decimal128(38, 2), "c2": pa.int64()}, Semantics(ansi=False)
+    whole = "decimalaverage(`c1`, CAST(`c2` AS DECIMAL(20,0)), 38, {})"
+    assert typed_expression(whole.format(6), columns, ANSI).can_fail
+    assert not typed_expression(whole.format(6), columns, legacy).can_fail
+    with pytest.raises(Declined):
+        typed_expression(whole.format(20), columns, legacy)
 
 
 def test_decimals_that_do_not_fit_are_an_error(tmp_path: Path) -> None:
@@ -225,15 +224,19 @@ def test_sums_that_do_not_fit_are_an_error(tmp_path: Path) -> None:
     assert total(wide, [MOST, Decimal(-1)], wide, root=tmp_path / "4") == [Decimal("9" * 37 + "8")]
 
 
-def test_without_ansi_integers_wrap_and_sums_of_long_decimals_are_left_to_spark(
-    tmp_path: Path,
-) -> None:
+def test_without_ansi_integers_wrap_and_sums_of_long_decimals_are_null(tmp_path: Path) -> None:
     legacy = Semantics(ansi=False)
     found = total(pa.int64(), [BIG, 1], pa.int64(), root=tmp_path, semantics=legacy)
     assert found == [-BIG - 1]
     wide = pa.decimal128(38, 0)
-    with pytest.raises(Declined):
-        total(wide, [MOST], wide, root=tmp_path / "1", semantics=legacy)
+    sums: list[tuple[list[object], object]] = [
+        ([MOST, Decimal(1)], None),
+        ([MOST, MOST, MOST.copy_negate()], MOST),
+        ([MOST.copy_negate(), Decimal(-1)], None),
+    ]
+    for at, (values, expected) in enumerate(sums):
+        root = tmp_path / str(at)
+        assert total(wide, values, wide, root=root, semantics=legacy) == [expected]
     for text, kind in (("(`c1` + `c1`)", pa.int32()), ("(`c1` * `c1`)", wide)):
         assert not typed_expression(text, {"c1": kind}, legacy).can_fail
 

@@ -268,6 +268,18 @@ def test_overflows_are_errors_in_both(spark: SparkSession) -> None:
                 spark.sql(f"SELECT {value} {by_id}").collect()
 
 
+@pytest.mark.parametrize("keys", ["id", "i"])
+def test_sums_beyond_all_digits_are_null_without_ansi(spark: SparkSession, keys: str) -> None:
+    """Where Spark merges the parts of a group it leaves a NULL out: it sums those by itself."""
+    most = f"{'9' * 38}BD"
+    large = f"CAST(IF(flag AND id % 3 = 0, {most}, dec) AS DECIMAL(38, 0))"
+    sql = f"SELECT {keys}, count(*), sum({large}) AS t, avg({large}) FROM x GROUP BY {keys}"
+    with conf(spark, {"spark.sql.ansi.enabled": "false"}):
+        assert [row for row in spark.sql(sql).collect() if row.t is None]
+        plan = assert_same(spark, sql, is_fragment=keys == "id")
+    assert ("fragment: complete" in plan) is (keys == "id")
+
+
 def test_a_cached_query_and_a_view_are_joined_by_the_workers(spark: SparkSession) -> None:
     frame = spark.sql("SELECT x.id, y.v FROM x JOIN y ON x.id = y.id").cache()
     frame.createOrReplaceTempView("joined")

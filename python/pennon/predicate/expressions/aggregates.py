@@ -5,7 +5,7 @@ NULL rules: NULLs are left out; a sum of nothing is NULL.
 | DataFusion | Spark | guard |
 |---|---|---|
 | sums of 64-bit integers wrap | an error (ANSI) | sum as DECIMAL(38, 0), cast back |
-| sums of decimals wrap beyond 38 digits | an error (ANSI) | sum in 76 digits |
+| sums of decimals wrap beyond 38 digits | an error (ANSI), or NULL | sum in 76 digits |
 | a group's extreme of floats starts at the greatest finite one | at nothing | infinities apart |
 | any NaN, by ``<``, leaves it as it is | NaN is the greatest | counted apart |
 """
@@ -31,6 +31,7 @@ from pennon.predicate.typed import (
     enclosed,
     integer,
     is_null,
+    lossy_cast,
 )
 
 if TYPE_CHECKING:
@@ -47,10 +48,12 @@ def total(value: Typed, semantics: Semantics, *, is_distinct: bool = False) -> T
     """Sum as Spark does, all values or the different ones.
 
     Spark: integers sum to BIGINT, decimals to ten more digits (at most 38), floats to DOUBLE in no
-    defined order. A sum that does not fit is an error under ANSI; without, a BIGINT sum wraps.
+    defined order. A sum that does not fit is an error under ANSI; without, a BIGINT sum wraps and
+    one of decimals is NULL. Where only a part of the rows is beyond 38 digits, Spark's answer
+    depends on their order; here it is the sum.
 
     Raises:
-        Declined: Not a number, or an overflow would be NULL in this session.
+        Declined: Not a number.
     """
     if value.is_float:
         summed = comparable(value) if is_distinct else value.tree
@@ -65,12 +68,21 @@ def total(value: Typed, semantics: Semantics, *, is_distinct: bool = False) -> T
         raise Declined(why=f"the sum of {value.type}")
     precision, scale = value.type.precision, value.type.scale
     kept = pa.decimal128(min(MAX_DIGITS, precision + SUM_DIGITS), scale)
-    if precision + SUM_DIGITS <= MAX_DIGITS:
+    if not is_cut(value.type):
         return Typed(_sum(value.tree, is_distinct=is_distinct), kept)
-    if not semantics.ansi:
-        raise Declined(why="sums of decimals that would be NULL")
-    wide = exp.Cast(this=value.tree, to=decimal_type(WIDE_DIGITS, scale))
-    return Typed(cast(_sum(wide, is_distinct=is_distinct), kept), kept)
+    wide = _sum(
+        exp.Cast(this=value.tree, to=decimal_type(WIDE_DIGITS, scale)), is_distinct=is_distinct
+    )
+    if semantics.ansi:
+        return Typed(cast(wide, kept), kept)
+    return Typed(lossy_cast(wide, kept, is_tried=True), kept)
+
+
+def is_cut(data_type: pa.DataType | None) -> bool:
+    """Whether a sum of this type has fewer digits than it may need: Spark's has at most 38."""
+    if data_type is None or not pa.types.is_decimal(data_type):
+        return False
+    return bool(data_type.precision + SUM_DIGITS > MAX_DIGITS)
 
 
 def total_of_parts(part: Typed, data_type: pa.DataType) -> Typed:

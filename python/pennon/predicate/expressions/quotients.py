@@ -117,12 +117,11 @@ def average(total: Typed, count: Typed, kept: tuple[int, int], semantics: Semant
     """Divide the sum of decimals by their number, as Spark ends an average.
 
     An average has at most the digits before the point that its values have. The sum has ten more,
-    unless it is cut at 38: then Spark's overflow would be NULL without ANSI. The number is not
-    zero, for Spark asks that first.
+    unless it is cut at 38: then an overflow is NULL without ANSI, as that of the sum is. The
+    number is not zero, for Spark asks that first.
 
     Raises:
-        Declined: No decimals, so many digits that Spark rounds twice, or an average that would be
-            NULL.
+        Declined: No decimals, or so many digits that Spark rounds twice.
 
     Example:
         >>> from pennon.predicate.semantics import Semantics
@@ -135,13 +134,12 @@ def average(total: Typed, count: Typed, kept: tuple[int, int], semantics: Semant
         raise Declined(why=f"an average of {total.type} by {count.type}")
     precision, scale = kept
     can_overflow = MAX_DIGITS in (precision, total.type.precision)
-    if can_overflow and not semantics.ansi:
-        raise Declined(why="an average of so many digits that it would be NULL")
+    is_tried = can_overflow and not semantics.ansi
     digits = pa.decimal128(precision, scale)
     # Where all branches of a CASE are computed, a division by zero must not be an error.
     divisor = Typed(_or_null(count), count.type)
-    tree = _divided(total, divisor, digits, is_tried=False)
-    return Typed(tree, digits, can_fail=can_overflow)
+    tree = _divided(total, divisor, digits, is_tried=is_tried)
+    return Typed(tree, digits, can_fail=can_overflow and not is_tried)
 
 
 def whole_quotient(left: Typed, right: Typed, semantics: Semantics) -> Typed:

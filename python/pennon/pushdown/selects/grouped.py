@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.plan import Output
-from pennon.predicate.expressions.aggregates import MOMENTS
+from pennon.predicate.expressions.aggregates import MOMENTS, is_cut
 from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import is_carried
@@ -87,6 +87,10 @@ def grouped(
         if is_merged and call.name in MOMENTS:
             raise Declined(why=f"the {call.name} of a group that several tasks have")
         result = node.write_call(call, below.types)
+        summed = (call.argument_type or result.type) if call.name == "sum" else None
+        if is_merged and is_cut(summed) and not semantics.ansi:
+            # Spark leaves out a part that is NULL, where the whole has to be NULL.
+            raise Declined(why="sums of decimals of which a part would be NULL")
         add(call.output, result.tree, result.type)
     if not columns:
         # Spark leaves out the functions that nobody reads; their one row remains.

@@ -17,8 +17,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.plan import Expand, Expanded, Output
-from pennon.predicate.expressions.aggregates import SUM_DIGITS, extreme, total_of_parts
-from pennon.predicate.typed import INTEGER_DIGITS, MAX_DIGITS, Typed
+from pennon.predicate.expressions.aggregates import SUM_DIGITS, extreme, is_cut, total_of_parts
+from pennon.predicate.typed import INTEGER_DIGITS, Typed
 from pennon.pushdown.selects.expression_texts import columns_of, tree_of
 from pennon.pushdown.selects.grouped import Aggregate
 
@@ -108,7 +108,7 @@ def _part(call: AggregateCall, columns: AbstractSet[str], *, ansi: bool) -> Aggr
         return call
     if kind is None:
         return None
-    if pa.types.is_decimal(kind) and kind.precision + SUM_DIGITS > MAX_DIGITS:
+    if is_cut(kind):
         return None
     if kind == pa.int64() and ansi:
         # The sum of a part may be too large for a BIGINT where that of the whole is not.

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions.aggregates import total
+from pennon.predicate.expressions.aggregates import is_cut, total
 from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.quotients import average
 from pennon.predicate.expressions.typed_expression import typed_expression
@@ -223,6 +223,8 @@ class _Writer:
         raise Declined(why=f"the window function {name} of {value.type}")
 
     def summed(self, value: Typed, frame: WindowFrame) -> Typed:
+        if is_cut(value.type) and not self.semantics.ansi:
+            raise Declined(why="sums of decimals that would be NULL in a window")
         whole = total(value, self.semantics)
         tree = whole.tree.transform(
             lambda node: self.over(node, frame) if isinstance(node, exp.Sum) else node
