@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import lance
 import pyarrow as pa
 import pytest
 
+from pennon.errors import LeafMissing
 from pennon.execution import Fragment, LeafRead, Query, Relation, run, small_leaves
 from pennon.execution.batches.stream_work import StreamWork
 from pennon.execution.small_leaves import take_small_leaves
+from pennon.leaf import forget_leaves
 from pennon.spec.schema import NamespaceSchema
 
 if TYPE_CHECKING:
@@ -57,6 +61,11 @@ def rows_of(query: Query, table: Relation) -> list[str]:
     return sorted(map(str, rows))
 
 
+def answer(query: Query, table: Relation) -> list[str]:
+    stream = run(Fragment((table,), query))
+    return sorted(map(str, pa.Table.from_batches(stream.batches, stream.schema).to_pylist()))
+
+
 @pytest.mark.parametrize("query", [SUMS, TOTALS])
 def test_the_rows_do_not_depend_on_how_a_leaf_is_read(
     table: Relation, query: Query, monkeypatch: pytest.MonkeyPatch
@@ -99,3 +108,44 @@ def test_a_filter_may_name_columns_that_the_query_does_not_want(table: Relation)
     counted = Query("SELECT count(*) AS `n` FROM `r0`", pa.schema([("n", pa.int64())]))
     narrow = Relation(table.namespace, leaves, schema, WANTED)
     assert rows_of(counted, narrow) == [str({"n": 18 * 10})]
+
+
+def test_rows_that_were_read_are_kept_for_the_next_query(table: Relation, tmp_path: Path) -> None:
+    """The files go in between. What has no identity, or other columns, is read again."""
+    unnamed = replace(table, leaves=table.leaves[2::2])
+    named = replace(unnamed, identity="1f00")
+    first = answer(SUMS, named)
+    assert answer(SUMS, unnamed) == first
+    for leaf in named.leaves:
+        shutil.rmtree(tmp_path / leaf.location / "data")
+    assert rows_of(SUMS, named) == first
+    narrower = replace(named, schema=pa.schema([WANTED.field("id"), WANTED.field("name")]))
+    for unread, query in (
+        (narrower, TOTALS),
+        (replace(named, storage_options={"key": "another"}), SUMS),
+        (unnamed, SUMS),
+    ):
+        with pytest.raises(LeafMissing):
+            answer(query, unread)
+    forget_leaves()
+    with pytest.raises(LeafMissing):
+        answer(SUMS, named)
+
+
+def test_kept_rows_are_not_taken_for_others(table: Relation, tmp_path: Path) -> None:
+    """Of a later version, other fragments, another filter, a table made anew at the place."""
+    leaf = replace(table.leaves[4], residual=None)
+    first = replace(table, leaves=(leaf,), identity="1f00")
+    assert answer(TOTALS, first) == [str({"i": 53, "a": "0 of 1"})]
+    place = tmp_path / leaf.location
+    lance.write_dataset(pa.table({"id": [900], "name": ["new"]}), place, mode="append")
+    for read, rows in (
+        (replace(leaf, version=2), {"i": 900, "a": "0 of 1"}),
+        (replace(leaf, version=2, fragments=(1, 2)), {"i": 900, "a": "new"}),
+        (replace(leaf, residual="id < 6"), {"i": 5, "a": "0 of 1"}),
+        (leaf, {"i": 53, "a": "0 of 1"}),
+    ):
+        assert answer(TOTALS, replace(first, leaves=(read,))) == [str(rows)]
+    shutil.rmtree(place)
+    lance.write_dataset(pa.table({"id": [7], "name": ["x"]}), place)
+    assert answer(TOTALS, replace(first, identity="7a21")) == [str({"i": 7, "a": "x"})]

@@ -125,6 +125,16 @@ class Cache(Generic[T]):
         """Put a value that was made elsewhere, in the place of one of the same key."""
         self._keep(key, value)
 
+    def limit(self, max_bytes: int) -> None:
+        """Set the most that the values weigh together; those beyond it go.
+
+        Args:
+            max_bytes: In bytes.
+        """
+        with self._lock:
+            self._max_bytes = max_bytes
+            self._evict()
+
     def forget(self, is_gone: Callable[[TableKey], bool]) -> None:
         """Drop values early: their tables were dropped, and they would only hold memory.
 
@@ -159,10 +169,14 @@ class Cache(Generic[T]):
                 return
             self._entries[key] = _Entry(value, num_bytes)
             self._num_bytes += num_bytes
-            while self._num_bytes > self._max_bytes:
-                _, oldest = self._entries.popitem(last=False)
-                self._num_bytes -= oldest.num_bytes
-                self._evictions += 1
+            self._evict()
+
+    def _evict(self) -> None:
+        """Let the values go that were used longest ago; the lock is held."""
+        while self._num_bytes > self._max_bytes:
+            _, oldest = self._entries.popitem(last=False)
+            self._num_bytes -= oldest.num_bytes
+            self._evictions += 1
 
 
 _CACHES: WeakSet[Cache[Any]] = WeakSet()

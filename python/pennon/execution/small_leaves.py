@@ -3,8 +3,8 @@
 A table of its own costs DataFusion 3 ms per leaf (a SELECT, a plan, a scan), and a filter that it
 hands to Lance's provider fetches the columns late, at twice the time. Reading the rows here costs
 neither. Lance's own filter costs as much as reading a thousand rows, so DataFusion filters the
-rows of the smallest leaves, all those of one filter together. What is held is bounded by its real
-size.
+rows of the smallest leaves, all those of one filter together, and what is read of these whole is
+kept for the next query. What is held is bounded by its real size.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from pennon.execution.batches.at_once import at_once
 from pennon.execution.late_conditions import LeafReading, read_all_of
-from pennon.leaf import LeafViews
+from pennon.leaf import KeptRows, LeafViews
+from pennon.leaf.read.metadata_columns import is_metadata_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from pennon.execution.batches.stream_work import StreamWork
     from pennon.execution.fragment import LeafRead, Relation
 
-# All that is held of one relation; what a leaf may have; what one may have to be filtered here.
+# All that is held of one relation; what a leaf may have; what one may have to be filtered here, or
+# to be kept.
 HELD_BYTES: Final = 64 << 20
 SMALL_BYTES: Final = 4 << 20
 TINY_BYTES: Final = 256 << 10
@@ -95,14 +97,23 @@ class _Reader:
             way = None if residual is None else read_all_of(residual, relation)
             if way is not None:
                 self._ways[residual] = way
+        self._kept: dict[str | None, KeptRows] = {}
+        if not any(map(is_metadata_column, relation.schema)):
+            self._kept = {residual: self._kept_rows(way) for residual, way in self._ways.items()}
         self.held: dict[str | None, HeldRows] = {}
 
     def take(self, leaves: Sequence[LeafRead]) -> list[LeafRead]:
         """Read the small leaves, several at once, and return the others."""
         others: list[LeafRead] = []
-        for leaf, rows in zip(leaves, at_once(self._small, leaves), strict=True):
+        kept = [self._find(leaf) for leaf in leaves]
+        unknown = [leaf for leaf, rows in zip(leaves, kept, strict=True) if rows is None]
+        read = at_once(self._small, unknown)
+        for leaf, known in zip(leaves, kept, strict=True):
+            rows = known or next(read)
             if rows is None or not self._hold(rows):
                 others.append(leaf)
+            elif known is None:
+                self._keep(leaf, rows)
         return others
 
     def take_filtered(self, leaves: Sequence[LeafRead]) -> list[LeafRead]:
@@ -120,6 +131,34 @@ class _Reader:
             if rows is None or not self._hold(rows):
                 return [*others, *leaves[at:]]
         return others
+
+    def _kept_rows(self, way: LeafReading) -> KeptRows:
+        relation = self._relation
+        return KeptRows(
+            relation.namespace,
+            way.views,
+            relation.namespace_schema,
+            relation.storage_options,
+            relation.identity,
+        )
+
+    def _find(self, leaf: LeafRead) -> _Rows | None:
+        """Find the kept rows of a leaf, of which its filter has left out none."""
+        kept = self._kept.get(leaf.residual)
+        if kept is None:
+            return None
+        batches = kept.find(leaf.location, leaf.version, leaf.fragments)
+        if batches is None:
+            return None
+        num_bytes = sum(batch.nbytes for batch in batches)
+        num_rows = sum(batch.num_rows for batch in batches)
+        return _Rows(leaf.residual, list(batches), num_bytes, num_rows)
+
+    def _keep(self, leaf: LeafRead, rows: _Rows) -> None:
+        kept = self._kept.get(leaf.residual)
+        is_whole = rows.residual == leaf.residual
+        if kept is not None and is_whole and rows.num_bytes <= TINY_BYTES:
+            kept.keep(leaf.location, leaf.version, leaf.fragments, rows.batches)
 
     def _small(self, leaf: LeafRead) -> _Rows | None:
         """Read a leaf that is small; None for any other, and where there is no room left."""

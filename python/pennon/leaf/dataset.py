@@ -27,7 +27,8 @@ __all__ = [
     "check_files",
     "check_is_main",
     "drop_dataset",
-    "forget_leaves",
+    "forget_opened",
+    "leaf_key",
     "leaf_missing",
     "leaf_uri",
     "open_leaf",
@@ -113,13 +114,33 @@ def open_leaf(
     Spec: "Transaction", "Physical Layout and Naming".
     """
     storage = storage_identity(storage_options)
-    if version is None or (version < FIRST_DETACHED and not table):
+    key = leaf_key(root, location, version, storage=storage, table=table)
+    if key is None:
         return _open(root, location, version, storage_options, storage)
+    return _opened.find(key, lambda: _open(root, location, version, storage_options, storage))
+
+
+def leaf_key(
+    root: str, location: str, version: int | None, *, storage: str, table: str, detail: str = ""
+) -> TableKey | None:
+    """Give the key of what is kept of a leaf at a version.
+
+    Args:
+        root: Path or URL of the partitioned namespace.
+        location: The leaf's ``location`` in the manifest.
+        version: The version that is read; None for the newest of the main branch.
+        storage: The storage identity.
+        table: The identity of the table at the version that is read, or of the scan's plan.
+        detail: What of the leaf is kept.
+
+    Returns:
+        None where the version does not distinguish the leaf from all others: only a detached one
+        does by itself.
+    """
+    if version is None or (version < FIRST_DETACHED and not table):
+        return None
     own = "" if version >= FIRST_DETACHED else table
-    return _opened.find(
-        TableKey(leaf_uri(root, location), version, own, storage),
-        lambda: _open(root, location, version, storage_options, storage),
-    )
+    return TableKey(leaf_uri(root, location), version, own, storage, detail)
 
 
 def open_own_leaf(
@@ -254,8 +275,8 @@ def check_is_main(root: str, location: str, branch: str | None, tag: str | None)
         raise LeafReadAtReference(leaf=location, table=root, reference=f"branch '{branch}'")
 
 
-def forget_leaves() -> None:
-    """Drop the opened datasets, for example of a dropped table: they only hold memory."""
+def forget_opened() -> None:
+    """Drop the opened datasets, and what Lance remembers of their files."""
     _opened.forget(lambda _: True)
     forget_sessions()
 

@@ -29,7 +29,7 @@ import lance
 from pennon.caching import version_time
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.errors import LeafMissing, NamespaceHasNoManifest, StorageFailure
-from pennon.leaf.dataset import forget_leaves
+from pennon.leaf import forget_leaves
 from pennon.maintenance.checks.manifest_rows import RawRows
 from pennon.maintenance.leaf_references import LeafVersion, named_versions, recorded_versions
 from pennon.maintenance.leaves.leaf_files import LeafFiles, manifest_path

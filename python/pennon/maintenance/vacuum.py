@@ -19,7 +19,8 @@ from typing import Final
 
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.errors import LeafMissing, NamespaceHasNoManifest
-from pennon.leaf.dataset import FIRST_DETACHED, forget_leaves, leaf_uri
+from pennon.leaf import forget_leaves
+from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri
 from pennon.maintenance.leaf_references import LeafVersion, named_versions
 from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version, manifest_path
 from pennon.maintenance.leaves.progress import Progress, no_progress

@@ -125,6 +125,7 @@ def _meet(text: str) -> Jvm:
     # Imported after the check, too: they import Arrow and Lance.
     from pennon.caching.lance_sessions import limit_sessions  # noqa: PLC0415
     from pennon.execution.memory import pool_bytes  # noqa: PLC0415
+    from pennon.leaf import limit_kept_rows  # noqa: PLC0415
     from pennon.starting_jvm import started_by  # noqa: PLC0415
     from pennon.worker.handshake import jvm_of  # noqa: PLC0415
     from pennon.worker.malloc_arenas import limit_arenas  # noqa: PLC0415
@@ -134,6 +135,7 @@ def _meet(text: str) -> Jvm:
     pool = pool_bytes()
     limit_arenas(pool)
     limit_sessions(pool)
+    limit_kept_rows(pool)
     return jvm
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pennon.errors import LeafMissing
-from pennon.leaf.dataset import forget_leaves, open_leaf
+from pennon.leaf import forget_leaves, open_leaf
 from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot
