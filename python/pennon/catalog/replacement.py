@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pennon.errors import NotWholePartitions, OverlapsOlderPartition
 from pennon.manifest import ObjectId
 from pennon.planning import plan_scan
+from pennon.spec.partition_spec import leaf_prefix
 from pennon.transaction.staging.leaf_state import leaf_states
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def overlapped_partitions(
     tuples = {part.object_id: part.values for part in staged}
     leaves = snapshot.leaves().table
     older = leaves.filter(
-        pc.invert(pc.starts_with(leaves["object_id"], f"v{current.spec_version}$"))
+        pc.invert(pc.starts_with(leaves["object_id"], leaf_prefix(current.spec_version)))
     )
     if not tuples or older.num_rows == 0:
         return ()

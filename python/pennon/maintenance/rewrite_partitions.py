@@ -23,6 +23,7 @@ from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import ObjectId, Snapshot
 from pennon.manifest.dataset.storage import StorageOptions, storage_failure
+from pennon.spec.partition_spec import leaf_prefix
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Transaction
 from pennon.transaction.staging.leaf_state import LeafState, leaf_states, partition_text
@@ -139,7 +140,7 @@ def _is_done(
     states = [
         state
         for state in leaf_states(snapshot, leaves).values()
-        if not state.object_id.startswith(f"v{snapshot.current_spec.spec_version}$")
+        if not state.object_id.startswith(leaf_prefix(snapshot.current_spec.spec_version))
     ]
     if not states:
         return True

@@ -32,7 +32,6 @@ from pennon.manifest.dataset.select import LeafQuery
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest
 from pennon.manifest.dataset.table_versions import newest_versions
 from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
-from pennon.manifest.format.names import SEPARATOR, TABLE_NAME
 from pennon.manifest.format.properties import (
     COMMENT,
     SALT,
@@ -43,7 +42,11 @@ from pennon.manifest.format.properties import (
     user_properties,
 )
 from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
-from pennon.manifest.leaves.leaf_names import check_located, check_no_leaves
+from pennon.manifest.leaves.leaf_names import (
+    check_located,
+    check_no_leaves,
+    leaf_spec_versions,
+)
 from pennon.manifest.leaves.leaf_rows import MayMatch, fetched_lists, is_for_index, leaf_rows
 from pennon.manifest.leaves.partition_index import PartitionIndex, partition_index
 from pennon.manifest.repair.column_check import check_columns
@@ -305,13 +308,7 @@ class Snapshot:
 
     def _only_leaves(self, rows: pa.Table) -> pa.Table:
         names = rows["object_id"]
-        depth = pc.count_substring(names, SEPARATOR)
-        is_leaf = pa.chunked_array([pa.repeat(pa.scalar(value=False), len(rows))])
-        for spec_version, spec in self.specs.items():
-            is_below = pc.starts_with(names, f"v{spec_version}{SEPARATOR}")
-            has_depth = pc.equal(depth, len(spec.fields) + 1)
-            is_leaf = pc.or_(is_leaf, pc.and_(is_below, has_depth))
-        is_leaf = pc.and_(is_leaf, pc.ends_with(names, SEPARATOR + TABLE_NAME))
+        is_leaf = pc.is_valid(leaf_spec_versions(names, self.specs))
         if not pc.all(is_leaf, min_count=0).as_py():
             others = names.filter(pc.invert(is_leaf)).to_pylist()
             check_no_leaves(others, self.specs, location=self.location, version=self.version)

@@ -12,6 +12,7 @@ from pennon.planning.binding.source_columns import source_columns
 from pennon.planning.projection.inclusive_projection import SpecProjection, spec_projection
 from pennon.planning.projection.metadata_sources import metadata_sources
 from pennon.predicate.connectives import and_all, is_false, is_true, or_all
+from pennon.spec.partition_spec import leaf_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -92,5 +93,6 @@ def _per_version(
 
 def _of_version(version: int) -> exp.Expression:
     return exp.Like(
-        this=exp.column("object_id", quoted=True), expression=exp.Literal.string(f"v{version}$%")
+        this=exp.column("object_id", quoted=True),
+        expression=exp.Literal.string(f"{leaf_prefix(version)}%"),
     )

@@ -22,6 +22,7 @@ from sqlglot import exp
 from pennon.errors import FragmentFailed
 from pennon.execution.engine import rows_over
 from pennon.execution.engine_failures import VALUE_FAILURES
+from pennon.manifest.partition_struct import spec_versions
 from pennon.plan import Filter, Group, Project, Scan
 from pennon.planning.residual import NO_RESIDUAL
 from pennon.planning.scan_plan import plan_scan
@@ -134,17 +135,15 @@ class _Partitions:
 
     plan: ScanPlan
     table: pa.Table
-    specs: Mapping[str, PartitionSpec]
+    specs: Mapping[int, PartitionSpec]
     ids: Mapping[str, int]
 
     @classmethod
     def with_rows(cls, plan: ScanPlan) -> Self:
         table = plan.table.filter(pc.greater(plan.table["num_rows"], 0))
-        pattern = r"^v(?P<version>\d+)\$"
-        versions = pc.struct_field(pc.extract_regex(table["object_id"], pattern), "version")
+        versions = spec_versions(table)
         specs = {
-            version: plan.snapshot.specs[int(version)]
-            for version in pc.unique(versions).to_pylist()
+            version: plan.snapshot.specs[version] for version in pc.unique(versions).to_pylist()
         }
         fields = plan.snapshot.schema.fields
         ids = {field.path[0]: field.id for field in fields if len(field.path) == 1}

@@ -79,7 +79,7 @@ class TimeSpans:
 
 
 def time_spans(
-    table: pa.Table, specs: Mapping[str, PartitionSpec], source: int
+    table: pa.Table, specs: Mapping[int, PartitionSpec], source: int
 ) -> TimeSpans | None:
     """Find the times that the levels of a column leave in each partition.
 

@@ -46,6 +46,18 @@ def spec_key(spec_version: int) -> str:
     return f"partition_spec_v{spec_version}"
 
 
+def leaf_prefix(spec_version: int) -> str:
+    """Write what the object ids of the leaves of a spec version begin with, and no others.
+
+    Example:
+        >>> leaf_prefix(2)
+        'v2$'
+
+    Spec: "Physical Layout and Naming".
+    """
+    return f"v{spec_version}$"
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionField:
     """One field of a partition spec: how one partition value is derived from a row.

@@ -17,6 +17,7 @@ from pennon.leaf.schema.plain_field import plain_field
 from pennon.leaf.schema.reconciliation import leaf_fields, match_fields
 from pennon.manifest import leaf_name
 from pennon.manifest.leaves.partition_index import equals
+from pennon.spec.partition_spec import leaf_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -165,7 +166,9 @@ class Destinations:
 
     def _all_rows(self) -> pa.Table:
         leaves = self._snapshot.leaves().table
-        return leaves.filter(pc.starts_with(leaves["object_id"], f"v{self._spec.spec_version}$"))
+        return leaves.filter(
+            pc.starts_with(leaves["object_id"], leaf_prefix(self._spec.spec_version))
+        )
 
     def _stored_schema(self, dataset: lance.LanceDataset, leaf: str) -> pa.Schema:
         fields = leaf_fields(dataset)

@@ -43,6 +43,7 @@ from pennon.manifest.dataset.storage import MANIFEST
 from pennon.manifest.transaction_mode import STRONG, WEAK, check_mode
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.initial_default import INITIAL_DEFAULT
+from pennon.spec.partition_spec import leaf_prefix
 
 __all__ = ["Adopted", "adopt", "checked_columns", "datasets_below", "opened", "refused"]
 
@@ -300,7 +301,7 @@ def _check_apart(snapshot: Snapshot, candidates: Sequence[_Candidate]) -> None:
     """Every tuple has one leaf, in the manifest and among the candidates."""
     leaves = snapshot.leaves().table
     spec = snapshot.current_spec
-    mine = leaves.filter(pc.starts_with(leaves["object_id"], f"v{spec.spec_version}$"))
+    mine = leaves.filter(pc.starts_with(leaves["object_id"], leaf_prefix(spec.spec_version)))
     seen: dict[str, str] = {}
     places = set(leaves["location"].to_pylist())
     for candidate in candidates:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Final
 
 import lance
@@ -25,15 +24,14 @@ from sqlglot import exp
 from pennon.caching import Cache, TableKey, combined_identity
 from pennon.manifest.dataset.select import ADDRESS, in_order
 from pennon.manifest.dataset.storage import reading_failure
-from pennon.manifest.format.names import SEPARATOR, TABLE_NAME
 from pennon.manifest.format.rows import TABLE
+from pennon.manifest.leaves.leaf_names import leaf_spec_versions
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.partition_spec import PartitionSpec
 
 __all__ = ["SPEC_VERSION", "PartitionIndex", "equals", "partition_index"]
 
 SPEC_VERSION: Final = "spec_version"
-_NO_LEAF: Final = -1
 _FRAGMENT_SHIFT: Final = 32
 _KEPT_BYTES: Final = 256 << 20
 
@@ -103,7 +101,7 @@ class _Piece:
     """The table rows of one fragment.
 
     Args:
-        rows: As the index has them, and those that are no leaves (spec_version -1).
+        rows: As the index has them, and those that are no leaves (spec_version NULL).
         alive: The addresses of all rows, of whatever type, that were not deleted when it was
             read; None for every row.
     """
@@ -183,7 +181,7 @@ class _Assembly:
             ]
             or [self._empty()]
         )
-        is_leaf = pc.not_equal(rows[SPEC_VERSION], _NO_LEAF)
+        is_leaf = pc.is_valid(rows[SPEC_VERSION])
         leaves = rows if pc.all(is_leaf, min_count=0).as_py() else rows.filter(is_leaf)
         return PartitionIndex(leaves, rows.num_rows - leaves.num_rows)
 
@@ -234,7 +232,7 @@ class _Assembly:
     def _read(self, fragments: Sequence[lance.LanceFragment]) -> dict[int, pa.Table]:
         is_table = exp.column("object_type").eq(exp.Literal.string(TABLE)).sql(dialect=DataFusion)
         rows = self._scan(["object_id", *self._columns], is_table, fragments)
-        versions = self._spec_versions(rows["object_id"])
+        versions = leaf_spec_versions(rows["object_id"], self._specs)
         rows = rows.set_column(0, SPEC_VERSION, versions).combine_chunks()
         spans = _spans(rows[ADDRESS].to_numpy(), fragments)
         return {number: rows.slice(first, end - first) for number, (first, end) in spans.items()}
@@ -249,20 +247,6 @@ class _Assembly:
         except (pa.ArrowInvalid, OSError) as error:  # Lance raises either of them
             raise reading_failure(self._manifest, error) from error
         return in_order(table)
-
-    def _spec_versions(self, names: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Give the spec version of each leaf's name; -1 where it is no leaf of a spec."""
-        depth = pc.count_substring(names, SEPARATOR)
-        is_table = pc.ends_with(names, SEPARATOR + TABLE_NAME)
-        none = pa.chunked_array([pa.repeat(pa.scalar(_NO_LEAF, pa.int32()), len(names))])
-
-        def stated(versions: pa.ChunkedArray, version: int) -> pa.ChunkedArray:
-            is_below = pc.starts_with(names, f"v{version}{SEPARATOR}")
-            has_depth = pc.equal(depth, len(self._specs[version].fields) + 1)
-            is_leaf = pc.and_(pc.and_(is_below, has_depth), is_table)
-            return pc.if_else(is_leaf, pa.scalar(version, pa.int32()), versions)
-
-        return reduce(stated, self._specs, none)
 
     def _empty(self) -> pa.Table:
         columns = [self._manifest.schema.field(name) for name in self._columns]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
+from pennon.manifest.partition_struct import spec_versions
 from pennon.planning.binding.bound_predicate import (
     BoundPredicate,
     ComputedCondition,
@@ -81,13 +82,12 @@ def _of_versions(plan: ScanPlan) -> Iterator[tuple[str, str]]:
     chosen = _versions(plan.table)
     every = _versions(plan.snapshot.leaves().table)
     for version in sorted(plan.snapshot.specs):
-        name = f"v{version}"
-        yield f"spec {name}", f"{chosen.get(name, 0)} of {every.get(name, 0)}"
+        yield f"spec v{version}", f"{chosen.get(version, 0)} of {every.get(version, 0)}"
 
 
-def _versions(leaves: pa.Table) -> dict[str, int]:
-    names = pc.list_element(pc.split_pattern(leaves["object_id"], "$", max_splits=1), 0)
-    return {count["values"]: count["counts"] for count in pc.value_counts(names).to_pylist()}
+def _versions(leaves: pa.Table) -> dict[int, int]:
+    counts = pc.value_counts(spec_versions(leaves)).to_pylist()
+    return {count["values"]: count["counts"] for count in counts}
 
 
 def _pruning(plan: ScanPlan, part: BoundPredicate) -> str:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.spec.functions.spec_functions import SpecFunction, fixed_functions, spec_functions
+from pennon.spec.partition_spec import leaf_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +63,7 @@ class Layout:
             if merged is None:
                 merged = values
                 continue
-            of_version = pc.starts_with(leaves.column("object_id"), f"v{version}$")
+            of_version = pc.starts_with(leaves.column("object_id"), leaf_prefix(version))
             merged = pc.if_else(of_version.combine_chunks(), values, merged)
         if merged is None:
             return pa.nulls(leaves.num_rows)
@@ -90,7 +91,7 @@ def layout_of(
     chosen = {
         version
         for version in specs
-        if pc.any(pc.starts_with(names, f"v{version}$"), min_count=0).as_py()
+        if pc.any(pc.starts_with(names, leaf_prefix(version)), min_count=0).as_py()
     } or {max(specs)}
     versions = {version: spec_functions(specs[version], schema) for version in sorted(chosen)}
     if fixed and len(specs) > 1:
