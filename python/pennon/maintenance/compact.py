@@ -230,8 +230,7 @@ class _Compaction:
         ]
 
     def _of(self, snapshot: Snapshot, state: LeafState) -> LeafRewrite | None:
-        is_elsewhere = state.read_branch is not None or state.read_tag is not None
-        if state.read_version is None or is_elsewhere:
+        if state.read_version is None or state.is_elsewhere:
             return None
         options = snapshot.storage_options
         try:

@@ -111,7 +111,7 @@ def _older(snapshot: Snapshot, object_ids: Sequence[str], done: RewrittenPartiti
     older = [key for key, parsed in ids.items() if parsed and parsed.spec_version != present]
     chosen = []
     for state in leaf_states(snapshot, older).values():
-        if state.read_branch is None and state.read_tag is None:
+        if not state.is_elsewhere:
             chosen.append(state.object_id)
             continue
         text = partition_text(state.values)

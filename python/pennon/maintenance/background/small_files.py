@@ -67,8 +67,9 @@ def _num_rewritten(snapshot: Snapshot, rewrites: Sequence[LeafRewrite]) -> int:
 
 def _rewrite_of(snapshot: Snapshot, state: LeafState) -> LeafRewrite | None:
     """Choose the smallest level of which a leaf has many files."""
-    is_elsewhere = state.read_branch is not None or state.read_tag is not None
-    if state.read_version is None or is_elsewhere or (state.num_fragments or 0) < _LEAST_FILES:
+    if state.read_version is None or state.is_elsewhere:
+        return None
+    if (state.num_fragments or 0) < _LEAST_FILES:
         return None
     options = snapshot.storage_options
     dataset = open_leaf(snapshot.location, state.location, state.read_version, options)

@@ -38,7 +38,7 @@ def missing_files(snapshot: Snapshot, progress: Progress = no_progress) -> Itera
     forget_leaves()
     states = leaf_states(snapshot, snapshot.leaves().table["object_id"].to_pylist())
     for at, state in enumerate(states.values(), 1):
-        if state.read_branch is None and state.read_tag is None:
+        if not state.is_elsewhere:
             lacking = _lacking(snapshot, state)
             if lacking is not None:
                 yield (

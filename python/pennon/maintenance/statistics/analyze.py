@@ -131,8 +131,7 @@ def _chosen_fields(snapshot: Snapshot, columns: Sequence[str]) -> Fields:
 
 def _lacks(state: LeafState, fields: Fields) -> bool:
     """Whether something of a leaf's columns is not known."""
-    is_elsewhere = state.read_branch is not None or state.read_tag is not None
-    if state.read_version is None or is_elsewhere or not fields:
+    if state.read_version is None or state.is_elsewhere or not fields:
         return False
     statistics_of_leaf = state.columns
     if statistics_of_leaf is None or not statistics_of_leaf.is_exact:

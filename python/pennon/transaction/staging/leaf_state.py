@@ -45,6 +45,11 @@ class LeafState:
     columns: LeafStatistics | None = None
     """The statistics of its columns at ``read_version``; None where they are not known."""
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the leaf is read at a branch or a tag."""
+        return self.read_branch is not None or self.read_tag is not None
+
 
 def leaf_states(snapshot: Snapshot, object_ids: Iterable[str]) -> dict[str, LeafState]:
     """Read the rows of some leaves; those that are not in the snapshot are left out."""
