@@ -7,7 +7,6 @@ they leave open is not guessed.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pennon.leaf import leaf_uri, open_leaf
 from pennon.leaf.dataset import open_own_leaf
 from pennon.maintenance.checks.manifest_rows import RawRow
 from pennon.manifest.dataset.storage import StorageOptions
+from pennon.spec.json_text import object_or_empty
 
 __all__ = ["VersionFound", "VersionUnknown", "detached_versions", "forgotten_version"]
 
@@ -100,11 +100,8 @@ def detached_versions(uri: str, storage_options: StorageOptions) -> list[int]:
 
 
 def _statistics(metadata: str | None) -> tuple[int, int | None] | None:
-    try:
-        kept = json.loads(metadata or "{}")
-    except json.JSONDecodeError:
-        return None
-    if not isinstance(kept, dict) or not str(kept.get("num_rows", "")).isdecimal():
+    kept = object_or_empty(metadata)
+    if not str(kept.get("num_rows", "")).isdecimal():
         return None
     fragments = str(kept.get("num_fragments", ""))
     return int(str(kept["num_rows"])), int(fragments) if fragments.isdecimal() else None

@@ -6,7 +6,7 @@ import json
 
 from pennon.errors import CorruptJson
 
-__all__ = ["object_from_text", "text_of"]
+__all__ = ["object_from_text", "object_or_empty", "text_of"]
 
 
 def object_from_text(text: str, key: str) -> dict[str, object]:
@@ -36,6 +36,20 @@ def object_from_text(text: str, key: str) -> dict[str, object]:
             key=key, problem=f"expected an object, found {text[:40]!r}", line=1, column=1
         )
     return value
+
+
+def object_or_empty(text: str | None) -> dict[str, object]:
+    """Read a JSON object; an empty one where the text is none, as another writer may leave it.
+
+    Example:
+        >>> object_or_empty('{"num_rows": "3"}'), object_or_empty("[1]"), object_or_empty(None)
+        ({'num_rows': '3'}, {}, {})
+    """
+    try:
+        value = json.loads(text or "{}")
+    except json.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def text_of(written: object) -> str:

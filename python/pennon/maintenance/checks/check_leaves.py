@@ -6,7 +6,6 @@ partition field, not once per leaf.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -29,6 +28,7 @@ from pennon.manifest.format.properties import text_of_value
 from pennon.manifest.format.rows import TABLE
 from pennon.spec import NamespaceSchema, PartitionSpec
 from pennon.spec.initial_default import INITIAL_DEFAULT
+from pennon.spec.json_text import object_or_empty
 from pennon.spec.schema import field_id_of
 from pennon.spec.write_order import WriteOrder
 
@@ -146,11 +146,7 @@ class LeafCheck:
         return True
 
     def _statistics(self, row: RawRow, num_rows: int) -> None:
-        try:
-            kept = json.loads(row.metadata or "{}")
-        except json.JSONDecodeError:
-            return
-        recorded = kept.get("num_rows") if isinstance(kept, dict) else None
+        recorded = object_or_empty(row.metadata).get("num_rows")
         if recorded is not None and str(recorded) != str(num_rows):
             problem = f"its metadata records {recorded} rows, the version to read has {num_rows}"
             self.findings.append(warning("Manifest Table Schema", f"row {row.object_id}", problem))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pyarrow as pa
 from pennon.leaf import scan_leaf
 from pennon.leaf.row_order import SortedCheck
 from pennon.manifest.format.statistics import RECORDED_ORDER, recorded_order
+from pennon.spec.json_text import object_or_empty
 
 if TYPE_CHECKING:
     import lance
@@ -37,11 +37,7 @@ def unsorted_fragments(
     """
     if order is None:
         return []
-    try:
-        kept = json.loads(metadata or "{}")
-    except json.JSONDecodeError:
-        return []
-    recorded = kept.get(RECORDED_ORDER) if isinstance(kept, dict) else None
+    recorded = object_or_empty(metadata).get(RECORDED_ORDER)
     if recorded != recorded_order(dataset.version, order.identity):
         return []
     columns = pa.schema([field.field for field in order.fields])

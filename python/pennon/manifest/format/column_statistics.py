@@ -24,7 +24,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pennon.predicate.values.arrow_kinds import MICROS_PER_UNIT
-from pennon.spec.json_text import text_of
+from pennon.spec.json_text import object_or_empty, text_of
 
 __all__ = [
     "COLUMN_STATISTICS",
@@ -192,24 +192,12 @@ def statistics_in(metadata: str | None) -> LeafStatistics | None:
     Example:
         >>> statistics_in("{}")
     """
-    try:
-        kept = json.loads(metadata) if metadata else {}
-    except json.JSONDecodeError:
+    kept = object_or_empty(metadata)
+    text, version = kept.get(COLUMN_STATISTICS), kept.get("counted_version")
+    if not isinstance(text, str) or version is None:
         return None
-    text = kept.get(COLUMN_STATISTICS) if isinstance(kept, dict) else None
-    if not isinstance(text, str) or not _is_of(text, kept.get("counted_version")):
-        return None
-    return read_statistics(text)
-
-
-def _is_of(text: str, version: object) -> bool:
-    try:
-        stored = json.loads(text)
-    except json.JSONDecodeError:
-        return False
-    return (
-        isinstance(stored, dict) and version is not None and stored.get("version") == str(version)
-    )
+    is_of_version = object_or_empty(text).get("version") == str(version)
+    return read_statistics(text) if is_of_version else None
 
 
 def is_counted_type(data_type: pa.DataType) -> bool:

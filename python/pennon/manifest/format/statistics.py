@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from pennon.manifest.format.column_statistics import COLUMN_STATISTICS
-from pennon.spec.json_text import text_of
+from pennon.spec.json_text import object_or_empty, text_of
 
 __all__ = [
     "COUNTED_VERSION",
@@ -107,26 +107,13 @@ def _columns(metadata: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
 
 
 def _columns_of_few(texts: Sequence[str | None]) -> dict[str, pa.ChunkedArray]:
-    stated = [_object(text) for text in texts]
+    stated = [object_or_empty(text) for text in texts]
     return {
         name: pa.chunked_array(
-            [
-                pa.array(
-                    [_number(texts_of_leaf.get(name), data_type) for texts_of_leaf in stated],
-                    data_type,
-                )
-            ]
+            [pa.array([_number(leaf.get(name), data_type) for leaf in stated], data_type)]
         )
         for name, data_type in zip(_READ.names, _READ.types, strict=True)
     }
-
-
-def _object(text: str | None) -> Mapping[str, object]:
-    try:
-        stated = json.loads(text or "{}")
-    except json.JSONDecodeError:
-        return {}
-    return stated if isinstance(stated, dict) else {}
 
 
 def _number(value: object, data_type: pa.DataType) -> int | None:
