@@ -47,12 +47,13 @@ from pennon.manifest.dataset.storage import (
     listed_versions,
     open_manifest,
     storage_failure,
+    version_numbers,
 )
 from pennon.manifest.format.commit_record import COMMIT, CommitRecord
 from pennon.manifest.format.properties import read_specs, user_properties
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table_of_rows
 from pennon.manifest.versions.retention import kept_age, kept_versions
-from pennon.manifest.versions.tags import drop_tag, expiring, tags_of
+from pennon.manifest.versions.tags import drop_tag, expiring, tagged_versions, tags_of
 
 __all__ = ["Expired", "expirable_versions", "expire"]
 
@@ -134,7 +135,7 @@ def expire(
         for name in done.tags:
             drop_tag(manifest, name, table=location)
     done.versions.extend(expirable_versions(manifest, older_than, retain_last, done.tags))
-    kept = {int(entry["version"]) for entry in listed_versions(manifest)} - set(done.versions)
+    kept = set(version_numbers(manifest)).difference(done.versions)
     recorded = recorded_versions(location, [*done.versions, max(kept)], options)
     versions = sorted(kept)
     if not dry_run:
@@ -145,10 +146,10 @@ def expire(
     unneeded = recorded - named_versions(location, versions, options)
     forget_leaves()
     deleted: set[LeafVersion] = set()
-    places = sorted({version for version, _ in unneeded})
+    places = sorted({place for place, _ in unneeded})
     for at, place in enumerate(places, 1):
         progress("leaves cleaned up", at, len(places))
-        doomed = {version for key, version in unneeded if key == place}
+        doomed = {version for leaf, version in unneeded if leaf == place}
         gone = _delete(location, place, options, doomed, done, dry_run=dry_run)
         deleted |= {(place, version) for version in gone}
     if not dry_run:
@@ -207,10 +208,8 @@ def _remove_versions(
                 raise storage_failure("expire versions of", location, error) from error
     # The tags first: a rollback drops its tag when the version that it made is listed.
     newest = open_manifest(location, storage_options=options)
-    tagged = {int(tag["version"]) for tag in newest.tags.list().values()}.intersection(
-        done.versions
-    )
-    versions = sorted(int(version["version"]) for version in listed_versions(newest))
+    tagged = tagged_versions(newest).intersection(done.versions)
+    versions = version_numbers(newest)
     stayed = sorted(set(done.versions).intersection(versions) - tagged)
     if stayed:  # Lance's clean-up is silent of files that it may not remove
         problem = f"the files of version {stayed[0]} cannot be removed"
@@ -255,8 +254,7 @@ def expirable_versions(
     retain_last = kept_versions(properties) if retain_last is None else retain_last
     if manifest.branches.list():
         return []
-    tags = manifest.tags.list()
-    tagged = {int(tag["version"]) for name, tag in tags.items() if name not in ignored_tags}
+    tagged = tagged_versions(manifest, ignored_tags)
     listed = sorted(listed_versions(manifest), key=lambda entry: int(entry["version"]))
     old = [int(entry["version"]) for entry in listed if version_time(entry) < limit]
     old = [version for version in old if version not in tagged]

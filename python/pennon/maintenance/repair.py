@@ -25,7 +25,7 @@ from pennon.maintenance.leaf_versions import VersionUnknown, forgotten_version
 from pennon.maintenance.leaves.partition_values import RowValues
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot
-from pennon.manifest.dataset.storage import StorageOptions, listed_versions, open_manifest
+from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers
 from pennon.manifest.format.columns import PARTITION_PREFIX, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.properties import SALT, TRANSACTION, read_schema, read_specs
@@ -162,13 +162,11 @@ class _Repair:
     def earlier(self) -> lance.LanceDataset | None:
         """Open the newest earlier version of this namespace that has the lost columns."""
         salt = self.manifest.metadata.get(SALT)
-        for version in sorted(
-            (one["version"] for one in listed_versions(self.manifest)), reverse=True
-        ):
+        for version in reversed(version_numbers(self.manifest)):
             if version >= self.manifest.version:
                 continue
             try:
-                dataset = open_manifest(self.location, int(version), None, self.options)
+                dataset = open_manifest(self.location, version, None, self.options)
             except PennonError:
                 continue  # its files were cleaned up
             has_all = set(self.lost) <= set(dataset.schema.names)

@@ -25,7 +25,7 @@ from pennon.maintenance.leaf_references import LeafVersion, named_versions
 from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version, manifest_path
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.maintenance.plain_upkeep import files_of_dataset, plain_dataset
-from pennon.manifest.dataset.storage import MANIFEST, StorageOptions, listed_versions, open_manifest
+from pennon.manifest.dataset.storage import MANIFEST, StorageOptions, open_manifest, version_numbers
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.format.properties import read_specs
 from pennon.manifest.versions.retention import DEFAULT_AGE
@@ -89,7 +89,7 @@ def vacuum(
     except NamespaceHasNoManifest as error:
         return _vacuum_plain(plain_dataset(location, options, error), limit, dry_run=dry_run)
     read_specs(manifest.metadata, location)
-    versions = sorted(int(version["version"]) for version in listed_versions(manifest))
+    versions = version_numbers(manifest)
     named = named_versions(location, versions, options)
     locations = leaf_locations(location, options)
     done = Vacuumed()
@@ -111,8 +111,8 @@ def vacuum(
         waste[place] = list(_waste(leaf, named, limit, done))
     # What was committed meanwhile may read what looked like waste.
     newest = open_manifest(location, storage_options=options)
-    later = [int(version["version"]) for version in listed_versions(newest)]
-    named_since = named_versions(location, sorted(set(later) - set(versions)), options) - named
+    later = sorted(set(version_numbers(newest)).difference(versions))
+    named_since = named_versions(location, later, options) - named
     known_since = {place for place, _ in named_since}
     forget_leaves()
     own = LeafFiles.open(location, MANIFEST, options)
@@ -178,7 +178,7 @@ def _waste_of_manifest(own: LeafFiles, limit: datetime) -> list[str]:
     seen: set[int] = set()
     for _ in range(2):  # and once more, for what was committed since the first look
         newest = open_manifest(own.root, storage_options=own.storage_options)
-        for version in {int(entry["version"]) for entry in listed_versions(newest)} - seen:
+        for version in set(version_numbers(newest)) - seen:
             manifest = open_unexpired(own.root, version, own.storage_options)
             if manifest is not None:
                 old.difference_update(files_of_version(manifest))

@@ -19,6 +19,7 @@ from lance.file import LanceFileSession
 from pennon.leaf import leaf_uri, open_leaf
 from pennon.leaf.dataset import leaf_missing, open_own_leaf
 from pennon.manifest.dataset.storage import StorageOptions, storage_failure
+from pennon.manifest.versions.tags import tagged_versions
 
 __all__ = ["LeafFiles", "files_of_version"]
 
@@ -74,7 +75,7 @@ class LeafFiles:
     @property
     def tagged(self) -> set[int]:
         """The versions that have a tag."""
-        return {int(tag["version"]) for tag in self.main.tags.list().values()}
+        return tagged_versions(self.main)
 
     def of_main(self) -> set[str]:
         """Give the files of all versions of the main branch."""

@@ -7,7 +7,7 @@ from bisect import bisect_left
 import lance
 
 from pennon.errors import SnapshotNotFound
-from pennon.manifest.dataset.storage import StorageOptions, listed_versions, open_manifest
+from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers
 from pennon.manifest.format.properties import has_specs
 from pennon.manifest.format.rows import TABLE
 
@@ -36,7 +36,7 @@ def when_made(
     latest = open_manifest(location, storage_options=storage_options)
     if not has_specs(latest.metadata):
         return manifest
-    listed = [int(entry["version"]) for entry in listed_versions(latest)]
+    listed = version_numbers(latest)
 
     def is_made(version: int) -> bool:
         return has_specs(open_manifest(location, version, None, storage_options).metadata)

@@ -33,6 +33,7 @@ __all__ = [
     "open_manifest",
     "reading_failure",
     "storage_failure",
+    "version_numbers",
 ]
 
 MANIFEST: Final = "__manifest"
@@ -157,6 +158,11 @@ def listed_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
                 raise storage_failure("list the versions of", manifest.uri, error) from error
         time.sleep(_LISTED_AGAIN_SECONDS * attempt)
     raise InternalError(what="no versions are listed")
+
+
+def version_numbers(manifest: lance.LanceDataset) -> list[int]:
+    """List the numbers of the versions of ``__manifest``, ascending; as ``listed_versions``."""
+    return sorted(int(entry["version"]) for entry in listed_versions(manifest))
 
 
 def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: datetime) -> int:

@@ -17,9 +17,9 @@ from pennon.errors import ManifestMetadataLost, ManifestNotRepairable, PennonErr
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import (
     StorageOptions,
-    listed_versions,
     open_manifest,
     storage_failure,
+    version_numbers,
 )
 from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.format.properties import (
@@ -93,10 +93,7 @@ def restore_keys(
     lost = _lost(manifest.metadata, spec_versions)
     restored: dict[str, str] = {}
     newest = 0
-    versions = sorted(
-        (int(version["version"]) for version in listed_versions(manifest)), reverse=True
-    )
-    for version in versions:
+    for version in reversed(version_numbers(manifest)):
         if not lost - restored.keys():
             break
         if version >= manifest.version:

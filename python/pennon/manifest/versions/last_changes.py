@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pennon.manifest.dataset.storage import version_numbers
 from pennon.manifest.format.rows import TABLE
 from pennon.manifest.versions.shared_fragments import open_unexpired, unseen_rows
 
@@ -43,7 +44,7 @@ def last_changes(snapshot: Snapshot) -> Mapping[str, int]:
     states: dict[str, tuple[str, int]] = {}
     changed: dict[str, int] = {}
     seen: set[tuple[str, ...]] = set()
-    listed = sorted(int(version["version"]) for version in snapshot.manifest.versions())
+    listed = version_numbers(snapshot.manifest)
     for number in listed:
         if number > snapshot.version:
             break

@@ -10,12 +10,13 @@ import pyarrow as pa
 from pennon.errors import SnapshotNotFound
 from pennon.manifest.dataset.storage import (
     StorageOptions,
-    listed_versions,
     open_manifest,
     storage_failure,
+    version_numbers,
 )
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import TABLE
+from pennon.manifest.versions.tags import tagged_versions
 
 __all__ = ["leaf_locations", "open_unexpired", "unseen_rows"]
 
@@ -32,7 +33,7 @@ def leaf_locations(location: str, storage_options: StorageOptions) -> set[str]:
     places: set[str] = set()
     seen: set[tuple[str, ...]] = set()
     newest = open_manifest(location, storage_options=storage_options)
-    for version in sorted(int(entry["version"]) for entry in listed_versions(newest)):
+    for version in version_numbers(newest):
         manifest = open_unexpired(location, version, storage_options)
         if manifest is None:
             continue
@@ -107,8 +108,8 @@ def _is_expiring(manifest: lance.LanceDataset, error: Exception) -> bool:
     Lance removes the files of a version before the version itself, and whoever did so may have been
     killed in between: nobody reads that version any more. The newest and tagged ones never expire.
     """
-    versions = {int(version["version"]) for version in listed_versions(manifest)}
+    versions = version_numbers(manifest)
     if manifest.version not in versions:
         return True
-    kept = {max(versions), *(tag["version"] for tag in manifest.tags.list().values())}
+    kept = {versions[-1], *tagged_versions(manifest)}
     return manifest.version not in kept and "not found" in str(error).lower()

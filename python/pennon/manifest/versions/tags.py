@@ -11,7 +11,7 @@ import contextlib
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +32,7 @@ __all__ = [
     "holding_name",
     "listed_names",
     "set_tag",
+    "tagged_versions",
     "tags_of",
 ]
 
@@ -99,6 +100,20 @@ def tags_of(dataset: lance.LanceDataset) -> dict[str, Tag]:
     except (OSError, RuntimeError, ValueError) as error:
         raise storage_failure("list the tags of", str(dataset.uri), error) from error
     return {name: _tag(name, tag) for name, tag in sorted(listed.items()) if tag["branch"] is None}
+
+
+def tagged_versions(dataset: lance.LanceDataset, ignored: Collection[str] = ()) -> set[int]:
+    """Give the versions that tags hold, those of branches among them.
+
+    Args:
+        dataset: ``__manifest``, a plain dataset or a leaf.
+        ignored: Tags that hold nothing any more.
+
+    Raises:
+        OSError: The storage refused.
+    """
+    tags = _listed(dataset)
+    return {int(tag["version"]) for name, tag in tags.items() if name not in ignored}
 
 
 def _listed(dataset: lance.LanceDataset) -> Mapping[str, Mapping[str, Any]]:
