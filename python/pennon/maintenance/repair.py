@@ -28,7 +28,7 @@ from pennon.manifest import Snapshot
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers
 from pennon.manifest.format.columns import PARTITION_PREFIX, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR
-from pennon.manifest.format.properties import SALT, TRANSACTION, read_schema, read_specs
+from pennon.manifest.format.properties import SALT, STRONG, TRANSACTION, read_schema, read_specs
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION
 from pennon.manifest.repair.column_repair import add_columns, add_rows, set_guard
 from pennon.manifest.repair.lost_metadata import restore_keys
@@ -151,7 +151,7 @@ class _Repair:
         metadata = dict(manifest.metadata)
         specs = read_specs(metadata, location)
         expected = partition_columns(specs.values())
-        if metadata.get(TRANSACTION) == "strong":
+        if metadata.get(TRANSACTION) == STRONG:
             expected = {READ_VERSION.name: READ_VERSION.type, **expected}
         lost = {name: kind for name, kind in expected.items() if name not in manifest.schema.names}
         schema = read_schema(metadata, location)

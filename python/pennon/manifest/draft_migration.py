@@ -15,11 +15,13 @@ from pennon.manifest.draft import DRAFT_PREFIX, DraftNamespace
 from pennon.manifest.format.columns import PRIMARY_KEY, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.properties import (
-    GUARD_BIT,
     SALT,
     SCHEMA,
+    STRONG,
     TRANSACTION,
+    WEAK,
     WRITER_FLAGS,
+    guarded_flags,
 )
 from pennon.manifest.format.rows import ManifestRow, table_of_rows
 from pennon.spec import PartitionSpec
@@ -57,7 +59,6 @@ def write_rows(
     fields = [pa.field(name, kind) for name, kind in expected.items()]
     fields = [READ_VERSION, *fields] if strong else fields
     added = [field for field in fields if field.name not in manifest.schema.names]
-    flags = manifest.metadata.get(WRITER_FLAGS, "0")
     try:
         manifest.update_metadata({SALT: salt})
         if added:
@@ -74,8 +75,8 @@ def write_rows(
             {
                 SCHEMA: draft.schema.to_json(),
                 spec.key: spec.to_json(),
-                TRANSACTION: "strong" if strong else "weak",
-                WRITER_FLAGS: str((int(flags) if flags.isdecimal() else 0) | GUARD_BIT),
+                TRANSACTION: STRONG if strong else WEAK,
+                WRITER_FLAGS: guarded_flags(manifest.metadata),
             }
         )
     except (OSError, RuntimeError, ValueError) as error:

@@ -35,7 +35,9 @@ from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION, 
 from pennon.manifest.format.properties import (
     COMMENT,
     SALT,
+    STRONG,
     TRANSACTION,
+    WEAK,
     has_specs,
     read_schema,
     read_specs,
@@ -143,7 +145,7 @@ class Snapshot:
 
         Else another writer can move a leaf on, and each query has to look anew.
         """
-        return self.metadata.get(TRANSACTION) == "strong"
+        return self.metadata.get(TRANSACTION) == STRONG
 
     def at_version(self, version: int) -> Snapshot:
         """Open another version of the same table; as ``open``."""
@@ -379,7 +381,7 @@ def _read(
         version=key.version,
         schema=schema,
         specs=specs,
-        is_strong=has_versions and metadata.get(TRANSACTION, "strong") != "weak",
+        is_strong=has_versions and metadata.get(TRANSACTION, STRONG) != WEAK,
         properties=user_properties(metadata),
         metadata=metadata,
         storage_options=storage_options,

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from pennon.errors import TransactionModeChanged
 from pennon.manifest.format.change_notice import ALTERED, REPLACED, ChangeNotice
-from pennon.manifest.format.properties import TRANSACTION
+from pennon.manifest.format.properties import MODES, STRONG, TRANSACTION, WEAK
 
 if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
 
-__all__ = ["STRONG", "WEAK", "change_under_way", "check_mode", "mode_of"]
+__all__ = ["MODES", "STRONG", "WEAK", "change_under_way", "check_mode", "mode_of"]
 
-STRONG: Final = "strong"
-WEAK: Final = "weak"
 _WHY_NOT: Final = {
     ALTERED: "a column that is NOT NULL is being added",
     REPLACED: "another table is being put in its place",

@@ -40,16 +40,15 @@ from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, is_of_storage, storage_failure
 from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
-from pennon.manifest.transaction_mode import STRONG, WEAK, mode_of
+from pennon.manifest.transaction_mode import WEAK, mode_of
 from pennon.transaction.renewed_change import renewed
 from pennon.transaction.staging.leaf_state import LeafState, leaf_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["MODES", "ChangedMode", "set_transaction_mode"]
+__all__ = ["ChangedMode", "set_transaction_mode"]
 
-MODES: Final = (STRONG, WEAK)
 _ATTEMPTS: Final = 40
 _MAX_THREADS: Final = 8
 _LEAVES_AT_ONCE: Final = 1000

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pennon.catalog.near_names import misspelling_of
 from pennon.errors import TablePropertyRefused
+from pennon.manifest.transaction_mode import MODES
 from pennon.settings import COMPACTION, ROW_COMMANDS, SETTINGS, TRANSACTION, Place
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _is_of_a_family(name: str) -> bool:
 def _is_meant_as_the_mode(name: str, value: str) -> bool:
     """Whether a name is the mode's but for its spelling, as its value tells, too."""
     is_near = misspelling_of(name.lower(), [TRANSACTION.name]) is not None
-    return is_near and value.lower() in ("strong", "weak")
+    return is_near and value.lower() in MODES
 
 
 def _advice(name: str) -> str:

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from pennon.catalog.ddl.statement_advice import not_supported
 from pennon.catalog.ddl.table_statement import STATEMENT
 from pennon.errors import NewTableRefused
+from pennon.manifest.transaction_mode import MODES, STRONG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +25,6 @@ _FORMATS: Final = frozenset({"lance", "pennon", "parquet"})
 _HIVE: Final = ("hive.stored-as", "hive.input-format", "hive.output-format", "hive.serde")
 # Clauses that Spark hands over as transforms: those that are none.
 _CLAUSES: Final = {"cluster_by": ["CLUSTER", "BY"], "sorted_bucket": ["SORTED", "BY"]}
-_TRANSACTIONS: Final = ("strong", "weak")
 
 
 def check_meaning(
@@ -76,8 +76,8 @@ def check_new_table(table: str, properties: Mapping[str, str]) -> None:
             why="DROP TABLE deletes the files of every table, those at a LOCATION too",
             advice="Leave EXTERNAL out, or use the path as the name: lance.`/path/to/table`",
         )
-    transaction = properties.get("transaction", "strong")
-    if transaction.lower() not in _TRANSACTIONS:
+    transaction = properties.get("transaction", STRONG)
+    if transaction.lower() not in MODES:
         raise NewTableRefused(
             table=table,
             why=f"'transaction' = '{transaction}' is neither strong nor weak",

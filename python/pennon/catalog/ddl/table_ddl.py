@@ -42,6 +42,7 @@ from pennon.errors import (
 )
 from pennon.leaf import drop_dataset, forget_leaves
 from pennon.manifest import create as create_manifest
+from pennon.manifest.transaction_mode import STRONG, WEAK
 from pennon.manifest.versions.retention import check_retention
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
@@ -131,7 +132,7 @@ def stage(
         check_column_name(column.name)
         check_structs(column.name, column.type)
     spec = spec_of(columns, calls_of(transforms))
-    is_strong = properties.get("transaction", "strong").lower() != "weak"
+    is_strong = properties.get("transaction", STRONG).lower() != WEAK
     kept = {name: value for name, value in properties.items() if name not in RESERVED}
     check_names(catalog.full_name(identifier), kept)
     check_counted_columns(catalog.full_name(identifier), kept, columns)

@@ -20,6 +20,7 @@ from pennon.cli.commands.table_argument import (
 )
 from pennon.cli.output.row_format import print_table
 from pennon.cli.output.table_picture import table_picture
+from pennon.manifest.transaction_mode import STRONG, WEAK
 from pennon.namespace.opening import absolute
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _description(namespace: PartitionedNamespace, plan: ScanPlan) -> dict[str, o
     return {
         "location": namespace.location,
         "version": namespace.version,
-        "transaction": "strong" if snapshot.is_strong else "weak",
+        "transaction": STRONG if snapshot.is_strong else WEAK,
         "is_draft": namespace.is_draft,
         "comment": snapshot.comment,
         "columns": {column.name: str(column.type) for column in namespace.schema},

@@ -21,7 +21,8 @@ from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.statistics.analyze import analyze
 from pennon.maintenance.vacuum import vacuum
-from pennon.transaction.mode_change import MODES, set_transaction_mode
+from pennon.manifest.transaction_mode import MODES
+from pennon.transaction.mode_change import set_transaction_mode
 
 __all__ = ["add_upkeep_commands"]
 

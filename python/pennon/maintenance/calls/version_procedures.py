@@ -10,7 +10,8 @@ from pennon.catalog.tables.row_history import read_changes, told_changes
 from pennon.maintenance.calls.procedure_call import ProcedureCall
 from pennon.maintenance.calls.procedure_signature import Parameter, Procedure, Rows
 from pennon.maintenance.rollback import rollback
-from pennon.transaction.mode_change import MODES, set_transaction_mode
+from pennon.manifest.transaction_mode import MODES
+from pennon.transaction.mode_change import set_transaction_mode
 
 __all__ = ["TABLE", "VERSION_PROCEDURES"]
 

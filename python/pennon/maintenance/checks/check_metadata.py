@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pennon.errors import CorruptJson, InvalidArrowJson, InvalidNamespaceSchema, PennonError
 from pennon.maintenance.checks.findings import Finding, note, violation, warning
-from pennon.manifest.format.properties import GUARD_BIT, SCHEMA, WRITER_FLAGS
+from pennon.manifest.format.properties import SCHEMA, WRITER_FLAGS, has_guard
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.spec.partition_spec import is_same_kind
 from pennon.spec.schema import children_of, field_id_of
@@ -56,7 +56,7 @@ def check_metadata(metadata: Mapping[str, str]) -> CheckedMetadata:
     specs = _specs(metadata, schema, findings)
     findings += _versions(specs)
     findings += _reuse(specs)
-    if not int(_decimal(metadata.get(WRITER_FLAGS))) & GUARD_BIT:
+    if not has_guard(metadata):
         findings.append(
             note(
                 "Manifest Table Schema",
@@ -66,10 +66,6 @@ def check_metadata(metadata: Mapping[str, str]) -> CheckedMetadata:
             )
         )
     return CheckedMetadata(schema, specs, tuple(findings))
-
-
-def _decimal(text: str | None) -> str:
-    return text if text is not None and text.isdecimal() else "0"
 
 
 def _schema(metadata: Mapping[str, str], findings: list[Finding]) -> NamespaceSchema | None:

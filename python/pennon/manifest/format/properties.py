@@ -40,12 +40,16 @@ __all__ = [
     "CHANGING",
     "COMMENT",
     "DRAFT_ENABLED",
-    "GUARD_BIT",
+    "MODES",
     "SALT",
     "SCHEMA",
+    "STRONG",
     "TRANSACTION",
     "TURN",
+    "WEAK",
     "WRITER_FLAGS",
+    "guarded_flags",
+    "has_guard",
     "has_specs",
     "read_specs",
     "root_metadata",
@@ -56,11 +60,14 @@ __all__ = [
 SCHEMA: Final = "schema"
 SALT: Final = "pennon.salt"
 TRANSACTION: Final = "pennon.transaction"
+STRONG: Final = "strong"
+WEAK: Final = "weak"
+MODES: Final = (STRONG, WEAK)
 CHANGING: Final = "changing to "
 COMMENT: Final = "pennon.comment"
 TURN: Final = "pennon.turn"
 WRITER_FLAGS: Final = "lance.namespace.manifest.writer_feature_flags"
-GUARD_BIT: Final = 1 << 62
+_GUARD_BIT: Final = 1 << 62
 DRAFT_ENABLED: Final = "lance.partitioning.enabled"
 _PROPERTY: Final = "pennon.property."
 _SPEC_KEY = re.compile(r"partition_spec_v(\d+)")
@@ -84,11 +91,36 @@ def root_metadata(
     written = {spec.key: spec.to_json() for spec in specs.values()}
     written[SCHEMA] = schema.to_json()
     written[SALT] = secrets.token_hex(16)
-    written[TRANSACTION] = "strong" if strong else "weak"
-    written[WRITER_FLAGS] = str(GUARD_BIT)
+    written[TRANSACTION] = STRONG if strong else WEAK
+    written[WRITER_FLAGS] = guarded_flags({})
     if comment is not None:
         written[COMMENT] = comment
     return {**written, **property_keys(properties)}
+
+
+def has_guard(metadata: Mapping[str, str]) -> bool:
+    """Whether upstream's directory namespace refuses to change the manifest.
+
+    Example:
+        >>> has_guard({}), has_guard({WRITER_FLAGS: guarded_flags({})})
+        (False, True)
+    """
+    return bool(_flags(metadata) & _GUARD_BIT)
+
+
+def guarded_flags(metadata: Mapping[str, str]) -> str:
+    """Write the writer flags of a manifest with the guard among them.
+
+    Example:
+        >>> int(guarded_flags({WRITER_FLAGS: "3"})) == (1 << 62) + 3
+        True
+    """
+    return str(_flags(metadata) | _GUARD_BIT)
+
+
+def _flags(metadata: Mapping[str, str]) -> int:
+    text = metadata.get(WRITER_FLAGS, "0")
+    return int(text) if text.isdecimal() else 0
 
 
 def property_keys(properties: Mapping[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pennon.manifest.format.columns import (
     READ_VERSION,
     partition_columns,
 )
-from pennon.manifest.format.properties import TRANSACTION
+from pennon.manifest.format.properties import STRONG, TRANSACTION
 from pennon.spec.partition_spec import PartitionSpec, is_same_kind
 
 __all__ = ["check_columns"]
@@ -57,7 +57,7 @@ def check_columns(
             )
     expected = partition_columns(specs.values())
     lost = [name for name in expected if name not in present]
-    if metadata.get(TRANSACTION) == "strong" and READ_VERSION.name not in present:
+    if metadata.get(TRANSACTION) == STRONG and READ_VERSION.name not in present:
         lost.insert(0, READ_VERSION.name)
     if lost:
         raise ManifestColumnsLost(

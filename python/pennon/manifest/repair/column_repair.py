@@ -12,7 +12,7 @@ import pyarrow as pa
 from pennon.errors import ManifestNotRepairable
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
-from pennon.manifest.format.properties import GUARD_BIT, WRITER_FLAGS
+from pennon.manifest.format.properties import WRITER_FLAGS, guarded_flags, has_guard
 
 __all__ = ["add_columns", "add_rows", "set_guard"]
 
@@ -34,12 +34,11 @@ def set_guard(
         ManifestNotRepairable: Another writer came first.
     """
     manifest = open_manifest(location, storage_options=storage_options)
-    text = manifest.metadata.get(WRITER_FLAGS, "0")
-    flags = int(text) if text.isdecimal() else 0
-    if manifest.version == version and not flags & GUARD_BIT:
+    metadata = manifest.metadata
+    if manifest.version == version and not has_guard(metadata):
         version += 1
         try:
-            manifest.update_metadata({WRITER_FLAGS: str(flags | GUARD_BIT)})
+            manifest.update_metadata({WRITER_FLAGS: guarded_flags(metadata)})
         except OSError as error:
             raise storage_failure("repair", location, error) from error
     if manifest.version != version:

@@ -24,11 +24,11 @@ from pennon.manifest.dataset.storage import (
 from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.format.properties import (
     DRAFT_ENABLED,
-    GUARD_BIT,
     SALT,
     SCHEMA,
     TRANSACTION,
     WRITER_FLAGS,
+    guarded_flags,
     has_specs,
 )
 from pennon.spec.partition_spec import spec_key
@@ -109,8 +109,7 @@ def restore_keys(
         restored |= {key: text for key, text in here.items() if key not in restored}
     if not restored:
         return None
-    flags = manifest.metadata.get(WRITER_FLAGS, "0")
-    guard = str((int(flags) if flags.isdecimal() else 0) | GUARD_BIT)
+    guard = guarded_flags(manifest.metadata)
     try:
         manifest.update_metadata({**restored, WRITER_FLAGS: guard})
     except (OSError, RuntimeError, ValueError) as error:
