@@ -13,6 +13,7 @@ import pytest
 
 from pennon import java_runtime, session
 from pennon.errors import (
+    ArgumentRefused,
     JarNotFound,
     JavaNotFound,
     JavaTooOld,
@@ -116,6 +117,12 @@ def test_a_local_root_becomes_absolute_and_a_url_stays(jar: Path) -> None:
     conf = session.spark_conf("lake", "one")
     assert conf["spark.sql.catalog.one.root"] == str(Path.cwd() / "lake")
     assert session.spark_conf("s3://b/lake")["spark.sql.catalog.lance.root"] == "s3://b/lake"
+
+
+@pytest.mark.parametrize("root", ["", " "])
+def test_an_empty_root_is_refused_before_a_session_starts(jar: Path, root: str) -> None:
+    with pytest.raises(ArgumentRefused, match="this root: it is empty. Give a path or URL"):
+        session.spark_conf(root)
 
 
 def test_what_the_user_has_set_stays(jar: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pennon import settings
 from pennon.arguments import checked
-from pennon.catalog.configured_catalog import absolute_place, check_catalog_options
+from pennon.catalog.configured_catalog import check_catalog_options, stated_place
 from pennon.errors import (
     JarNotFound,
     JvmWithoutPennon,
@@ -133,7 +133,7 @@ def spark_conf(
         "spark.jars": _continued(present.get("spark.jars"), str(find_jar())),
         "spark.sql.extensions": _continued(present.get("spark.sql.extensions"), EXTENSIONS_CLASS),
         catalog: CATALOG_CLASS,
-        f"{catalog}.root": absolute_place(os.fspath(root)),
+        f"{catalog}.root": stated_place(root, "root"),
     }
     conf |= {f"{catalog}.{option}": value for option, value in options.items()}
     if storage_options:

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from pennon.catalog.near_names import near_names
-from pennon.errors import CatalogImplementationFixed, UnknownSetting
+from pennon.errors import ArgumentRefused, CatalogImplementationFixed, UnknownSetting
 from pennon.settings import IMPLEMENTATION, ROOT, STORAGE, catalog_options
 
 # Hadoop, and so Spark, writes a local path with one slash behind it.
@@ -164,3 +164,21 @@ def absolute_place(place: str) -> str:
     if text and is_local(text):
         text = os.path.abspath(Path(text).expanduser())  # noqa: PTH100 - keeps `..` out
     return text.rstrip("/") or text
+
+
+def stated_place(place: str | os.PathLike[str], parameter: str = "path") -> str:
+    """Give a path or URL that a user states its one spelling.
+
+    Args:
+        place: The path or URL.
+        parameter: What the user calls it.
+
+    Raises:
+        ArgumentRefused: It is empty, which would mean the folder that the process runs in.
+    """
+    text = os.fspath(place)
+    if not text.strip():
+        raise ArgumentRefused(
+            function="pennon", parameter=parameter, why="it is empty", expected="a path or URL"
+        )
+    return absolute_place(text)

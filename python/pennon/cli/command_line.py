@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import pennon
-from pennon.catalog.configured_catalog import Catalog, is_local
+from pennon.catalog.configured_catalog import Catalog, is_local, stated_place
 from pennon.catalog.directory import Directory
 from pennon.cli.commands.repair_commands import add_repair_commands
 from pennon.cli.commands.table_argument import (
@@ -24,7 +24,6 @@ from pennon.cli.commands.table_commands import add_table_commands
 from pennon.cli.commands.upkeep_commands import add_upkeep_commands
 from pennon.errors import PennonError
 from pennon.manifest.dataset.storage import storage_failure
-from pennon.namespace.opening import absolute
 
 _HIGHEST_PORT = 65_535
 
@@ -180,7 +179,7 @@ def _check_root(options: argparse.Namespace) -> None:
         RootNotUsable: It is a file, or the folder above it does not exist.
     """
     if is_local(options.root):
-        Directory(Catalog(options.name, absolute(options.root)))
+        Directory(Catalog(options.name, stated_place(options.root, "root")))
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -190,7 +189,7 @@ def _serve(options: argparse.Namespace) -> int:
     return serve.serve(
         serve.Serving(
             serve.SERVERS[options.server],
-            absolute(options.root),
+            stated_place(options.root, "root"),
             options.name,
             options.host,
             options.port,

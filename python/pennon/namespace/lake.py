@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pennon.arguments import checked, checked_methods
-from pennon.catalog.configured_catalog import Catalog, is_path
+from pennon.catalog.configured_catalog import Catalog, is_path, stated_place
 from pennon.catalog.ddl import table_ddl
 from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
 from pennon.catalog.table_name import parts_of, spelled
 from pennon.catalog.tables.loaded_table import load
-from pennon.namespace.opening import absolute, made_table
+from pennon.namespace.opening import made_table
 from pennon.namespace.partitioned_namespace import PartitionedNamespace
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ def connect(
         >>> lake.load_table("shop.orders").version
         2
     """
-    return Lake(Catalog("lance", absolute(root), implementation, dict(storage_options or {})))
+    return Lake(
+        Catalog("lance", stated_place(root, "root"), implementation, dict(storage_options or {}))
+    )
 
 
 @checked_methods

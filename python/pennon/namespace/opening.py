@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 
 from pennon.arguments import as_names, checked
-from pennon.catalog.configured_catalog import Catalog, absolute_place
+from pennon.catalog.configured_catalog import Catalog, stated_place
 from pennon.catalog.ddl import table_ddl
 from pennon.catalog.tables.loaded_table import load
 from pennon.draft import open_snapshot
-from pennon.errors import ArgumentRefused, SchemaNotUnderstood, TableNotFound
+from pennon.errors import SchemaNotUnderstood, TableNotFound
 from pennon.namespace.partitioned_namespace import PartitionedNamespace
 from pennon.transforms.transform_text import parse_transform
 
@@ -50,7 +50,7 @@ def open_namespace(
 
     Spec: "Metadata Definition".
     """
-    location = absolute(path)
+    location = stated_place(path)
     catalog = _catalog_of(location, storage_options)
     try:
         table = load(catalog, (location,), None if version is None else str(version))
@@ -98,7 +98,7 @@ def create_namespace(
 
     Spec: "Metadata Definition", "Physical Layout and Naming".
     """
-    location = absolute(path)
+    location = stated_place(path)
     catalog = _catalog_of(location, storage_options)
     stated = {} if comment is None else {"comment": comment}
     return made_table(catalog, (location,), schema, partition_by, {**(properties or {}), **stated})
@@ -128,20 +128,6 @@ def made_table(
         mode="create",
     )
     return PartitionedNamespace(catalog, table)
-
-
-def absolute(path: str | os.PathLike[str]) -> str:
-    """Make a local path absolute; a URL stays.
-
-    Raises:
-        ArgumentRefused: It is empty, which would mean the folder that the process runs in.
-    """
-    place = os.fspath(path)
-    if not place:
-        raise ArgumentRefused(
-            function="pennon", parameter="path", why="it is empty", expected="a path or URL"
-        )
-    return absolute_place(place)
 
 
 def _catalog_of(location: str, storage_options: Mapping[str, str] | None) -> Catalog:

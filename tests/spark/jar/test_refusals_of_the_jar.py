@@ -65,7 +65,11 @@ def test_a_catalog_without_a_root_is_refused(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.catalog.rootless", CATALOG)
     with pytest.raises(AnalysisException, match="CATALOG_ROOT_MISSING.*catalog.rootless.root"):
         spark.sql("SHOW NAMESPACES IN rootless")
+    spark.conf.set("spark.sql.catalog.rootless.root", "")
+    with pytest.raises(AnalysisException, match="CATALOG_ROOT_MISSING.*catalog.rootless.root"):
+        spark.sql("SHOW NAMESPACES IN rootless")
     spark.conf.unset("spark.sql.catalog.rootless")
+    spark.conf.unset("spark.sql.catalog.rootless.root")
 
 
 def test_an_argument_that_no_transform_takes_is_refused(

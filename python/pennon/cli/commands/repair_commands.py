@@ -7,6 +7,7 @@ import json
 from typing import Final
 
 import pennon
+from pennon.catalog.configured_catalog import stated_place
 from pennon.cli.commands.table_argument import (
     Commands,
     add_root,
@@ -27,7 +28,6 @@ from pennon.maintenance.checks.findings import CheckReport, Severity
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
 from pennon.manifest import Snapshot
-from pennon.namespace.opening import absolute
 
 __all__ = ["add_repair_commands"]
 
@@ -161,7 +161,7 @@ def _adopt(options: argparse.Namespace) -> int:
     with progress_line() as progress:
         done = adopt_or_split(
             snapshot,
-            absolute(options.dataset),
+            stated_place(options.dataset),
             dict(options.values),
             is_split=options.split,
             move=options.move,

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pennon
-from pennon.catalog.configured_catalog import is_local
+from pennon.catalog.configured_catalog import is_local, stated_place
 from pennon.errors import RootNotFound, TableNotFound
-from pennon.namespace.opening import absolute
 
 if TYPE_CHECKING:
     from pennon.namespace import Lake, PartitionedNamespace
@@ -156,7 +155,7 @@ def location_of(options: argparse.Namespace, table: str | None = None) -> str:
     if options.root is not None:
         return lake_of(options).location_of(name)
     _check_path(name)
-    return absolute(name)
+    return stated_place(name)
 
 
 def lake_of(options: argparse.Namespace) -> Lake:
@@ -167,7 +166,7 @@ def lake_of(options: argparse.Namespace) -> Lake:
     Raises:
         RootNotFound: It is a local path where no folder is.
     """
-    root = absolute(options.root)
+    root = stated_place(options.root, "root")
     if is_local(root) and not Path(root).exists():
         raise RootNotFound(root=root)
     return pennon.connect(options.root, storage_options=pairs(options.storage))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from pennon.catalog.configured_catalog import stated_place
 from pennon.cli.commands.table_argument import (
     Commands,
     add_root,
@@ -21,7 +22,6 @@ from pennon.cli.commands.table_argument import (
 from pennon.cli.output.row_format import print_table
 from pennon.cli.output.table_picture import table_picture
 from pennon.manifest.transaction_mode import STRONG, WEAK
-from pennon.namespace.opening import absolute
 
 if TYPE_CHECKING:
     from pennon.manifest.versions.history import HistoryEntry
@@ -106,7 +106,7 @@ def _tables(options: argparse.Namespace) -> int:
     for name in names:
         print(name)
     if not names:
-        print(f"There are no tables below {absolute(options.root)}.", file=sys.stderr)
+        print(f"There are no tables below {stated_place(options.root, 'root')}.", file=sys.stderr)
     return 0
 
 

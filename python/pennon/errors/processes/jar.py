@@ -10,7 +10,7 @@ from pennon.errors.storage_root import PennonError
 
 
 class CatalogRootMissing(PennonError):
-    """A catalog has no root."""
+    """A catalog has no root, or an empty one."""
 
     condition = "CATALOG_ROOT_MISSING"
     template = (

@@ -21,7 +21,7 @@ final class CatalogConnection {
   private final ObjectNode catalog;
 
   CatalogConnection(String name, CaseInsensitiveStringMap options) {
-    if (options.get(ROOT) == null) {
+    if (options.getOrDefault(ROOT, "").isBlank()) {
       throw WorkerFailure.of("CATALOG_ROOT_MISSING", "catalog", name).raise();
     }
     this.name = name;
