@@ -16,7 +16,7 @@ from pennon.manifest.table_layout import TableLayout
 if TYPE_CHECKING:
     from pennon.planning.scan_plan import ScanPlan
 
-__all__ = ["CONSTANTS", "with_constants"]
+__all__ = ["CONSTANTS", "leaf_constants", "with_constants"]
 
 CONSTANTS: Final = "constants"
 """The column of a plan's table that has them."""
@@ -33,20 +33,35 @@ def with_constants(plan: ScanPlan, asked: pa.Schema) -> ScanPlan:
     Returns:
         The plan, unchanged where nothing is wanted; a plain table has NULLs.
     """
-    if not len(asked) or plan.snapshot.layout is TableLayout.PLAIN:
+    if plan.snapshot.layout is TableLayout.PLAIN:
         return plan
+    texts = leaf_constants(plan.table, asked)
+    if texts is None:
+        return plan
+    return replace(plan, table=plan.table.append_column(CONSTANTS, texts))
+
+
+def leaf_constants(leaves: pa.Table, asked: pa.Schema) -> pa.Array | None:
+    """Write the constants of leaves; None where nothing is wanted of what the manifest knows.
+
+    Args:
+        leaves: Rows of ``Snapshot.leaves`` of a partitioned table.
+        asked: As ``with_constants``; a field of ``_partition`` that came later is NULL.
+    """
     columns: dict[str, pa.Array | dict[str, pa.Array]] = {}
     for column in asked:
         if column.name in SPEC_VERSIONS:
-            columns[column.name] = _array(spec_versions(plan.table), column.type)
+            columns[column.name] = _array(spec_versions(leaves), column.type)
         elif column.type.num_fields:
-            columns[column.name] = {
-                field.name: _array(plan.table[PARTITION_PREFIX + field.name], field.type)
-                for field in column.type
-            }
-    if not columns:
-        return plan
-    return replace(plan, table=plan.table.append_column(CONSTANTS, constant_texts(columns)))
+            columns[column.name] = {field.name: _of_field(leaves, field) for field in column.type}
+    return constant_texts(columns) if columns else None
+
+
+def _of_field(leaves: pa.Table, field: pa.Field) -> pa.Array:
+    name = PARTITION_PREFIX + field.name
+    if name not in leaves.column_names:
+        return pa.nulls(leaves.num_rows, field.type)
+    return _array(leaves[name], field.type)
 
 
 def _array(values: pa.ChunkedArray, data_type: pa.DataType) -> pa.Array:

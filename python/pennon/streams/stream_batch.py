@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pennon.errors import (
     SnapshotNotFound,
@@ -22,6 +23,7 @@ from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.manifest_history import versions_until
 from pennon.planning import plan_scan
+from pennon.planning.leaf_constants import CONSTANTS, leaf_constants, with_constants
 from pennon.planning.splits import OPEN_COST_BYTES, Piece, pack
 from pennon.streams.added_rows import AddedRows, added_rows
 from pennon.streams.stream_options import LATEST
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["batch_end", "batch_start", "check_source", "planned_batch"]
 
+_NO_COLUMNS: Final = pa.schema([])
 _LEAVES: Final = pa.schema(
     [
         ("object_id", pa.utf8()),
@@ -130,6 +133,7 @@ def planned_batch(
     *,
     num_tasks: int,
     max_bytes: int,
+    constants: pa.Schema = _NO_COLUMNS,
 ) -> tuple[pa.Table, list[list[Piece]]]:
     """Plan the rows between two positions.
 
@@ -140,10 +144,11 @@ def planned_batch(
         options: The stream's.
         num_tasks: How many tasks can run at once.
         max_bytes: The most that one task should read of a whole table.
+        constants: The wanted metadata columns that splits bring along.
 
     Returns:
-        The leaves (``object_id``, ``location``, ``read_version``, ``residual``), and for each task
-        its pieces of them.
+        The leaves (``object_id``, ``location``, ``read_version``, ``residual``, what is wanted in
+        ``constants``), and for each task its pieces of them.
 
     Raises:
         StreamPositionExpired: A version between has expired.
@@ -155,16 +160,22 @@ def planned_batch(
     if start.version == BEGINNING:
         whole = _at(began, end.version)
         _check_columns(began, whole)
-        plan = plan_scan(whole)
+        plan = with_constants(plan_scan(whole), constants)
         return plan.table, pack(plan, num_tasks, max_bytes)
     added: list[AddedRows] = []
+    texts: list[str | None] = []
     before = _at(began, start.version)
     for version in range(start.version + 1, end.version + 1):
         after = _at(began, version)
-        added += added_rows(before, after, skips_changes=options.skips_changes)
+        of_version = added_rows(before, after, skips_changes=options.skips_changes)
+        added += of_version
+        texts += _constants(after, of_version, constants)
         before = after
     _check_columns(began, before)
-    return _leaves(added), _divided(added, num_tasks)
+    leaves = _leaves(added)
+    if any(texts):
+        leaves = leaves.append_column(CONSTANTS, pa.array(texts, pa.utf8()))
+    return leaves, _divided(added, num_tasks)
 
 
 def _at(began: Snapshot, version: int) -> Snapshot:
@@ -173,6 +184,23 @@ def _at(began: Snapshot, version: int) -> Snapshot:
     except (SnapshotNotFound, TableVersionNotFound) as error:
         why = f"version {version} has expired"
         raise StreamPositionExpired(table=began.location, version=version, why=why) from error
+
+
+def _constants(
+    after: Snapshot, added: Sequence[AddedRows], asked: pa.Schema
+) -> Sequence[str | None]:
+    """Give what the splits of added rows carry for metadata columns, as of their own version."""
+    none: list[str | None] = [None] * len(added)
+    if not len(asked) or after.layout is not TableLayout.PARTITIONED:
+        return none
+    ids = pa.array([rows.object_id for rows in added], pa.utf8())
+    leaves = after.leaves().table
+    leaves = leaves.filter(pc.is_in(leaves["object_id"], value_set=ids))
+    texts = leaf_constants(leaves, asked)
+    if texts is None:
+        return none
+    by_leaf = dict(zip(leaves["object_id"].to_pylist(), texts.to_pylist(), strict=True))
+    return [by_leaf[rows.object_id] for rows in added]
 
 
 def _leaves(added: Sequence[AddedRows]) -> pa.Table:

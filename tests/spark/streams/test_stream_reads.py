@@ -61,6 +61,28 @@ def test_rows_are_read_once_across_restarts_upkeep_and_evolution(
     assert len(rows(spark, target)) == 40
 
 
+def test_metadata_columns_are_those_of_the_version_that_added_a_row(
+    spark: SparkSession, namespace: str, source: str, tmp_path: Path
+) -> None:
+    spark.sql(f"INSERT INTO {source} VALUES (100, NULL)")
+    spark.sql(f"ALTER TABLE {source} ADD PARTITION FIELD bucket(2, id)")
+    spark.sql(f"INSERT INTO {source} VALUES (200, 1), (201, NULL)")
+    columns = "id", "_spec_version", "_partition", "_leaf", "_rowaddr"
+    for version, least in ("1", 0), ("4", 100), ("latest", 300):
+        frame = spark.readStream.option("startingVersion", version).table(source).select(*columns)
+        writer = frame.writeStream.format("memory").queryName(f"rows_{version}")
+        started = writer.option("checkpointLocation", str(tmp_path / version)).start()
+        try:
+            started.processAllAvailable()
+            if version == "latest":
+                spark.sql(f"INSERT INTO {source} VALUES (300, 2)")
+            started.processAllAvailable()
+        finally:
+            started.stop()
+        expected = spark.table(source).select(*columns).where(f"id >= {least}")
+        assert sorted(spark.table(f"rows_{version}").collect()) == sorted(expected.collect())
+
+
 def test_a_batch_covers_at_most_as_many_versions_as_are_asked_for(
     spark: SparkSession, namespace: str, source: str, tmp_path: Path
 ) -> None:

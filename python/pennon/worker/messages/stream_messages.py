@@ -47,5 +47,6 @@ class PlanBatch(StreamRequest):
     op: ClassVar[str] = "plan_batch"
     start: str
     end: str
+    plan: str
     num_tasks: int
     max_bytes: int

@@ -19,7 +19,7 @@ from pennon.worker.messages import stream_messages as m
 from pennon.worker.messages.messages import SplitsReply
 from pennon.worker.plans.kept_plans import reopened
 from pennon.worker.plans.packed_splits import packed_splits
-from pennon.worker.wire.tokens import TableToken
+from pennon.worker.wire.tokens import PlanToken, TableToken
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -55,6 +55,7 @@ def plan_batch(request: m.PlanBatch) -> tuple[SplitsReply, pa.Table]:
             _options(request),
             num_tasks=request.num_tasks,
             max_bytes=request.max_bytes,
+            constants=PlanToken.from_json(request.plan).constants,
         )
     return SplitsReply(arrow=True), packed_splits(leaves, tasks)
 

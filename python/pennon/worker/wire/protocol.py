@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "ba02b89dbe6b"
+PROTOCOL: Final = "1d6c88e2aa56"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

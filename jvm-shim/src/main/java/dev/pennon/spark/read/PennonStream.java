@@ -67,7 +67,7 @@ final class PennonStream implements MicroBatchStream, SupportsTriggerAvailableNo
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
     ObjectNode request = packing.addTo(request("plan_batch"));
-    request.put("start", start.json()).put("end", end.json());
+    request.put("start", start.json()).put("end", end.json()).put("plan", plan.ofColumns().plan());
     return Splits.ask(request).toArray(InputPartition[]::new);
   }
 
