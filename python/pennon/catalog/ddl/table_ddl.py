@@ -379,6 +379,10 @@ def _delete_files(catalog: Catalog, table: StoredTable) -> None:
     forget_leaves()
     try:
         if is_local(location) and catalog.is_below_root(location):
+            # Out of the way first, at once: who still reads it misses the table as a whole, and
+            # not one file of it after the other.
+            dropped = Path(location).with_name(f"dropped-{secrets.token_hex(8)}")
+            location = str(Path(location).rename(dropped))
             shutil.rmtree(location)
             return
         table.delete_datasets()

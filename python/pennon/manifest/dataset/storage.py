@@ -21,6 +21,7 @@ from pennon.errors import (
     SnapshotNotFound,
     StorageFailure,
     StorageFull,
+    TableNotFound,
 )
 from pennon.manifest.dataset.version_times import VersionTimes
 
@@ -200,9 +201,12 @@ def reading_failure(manifest: lance.LanceDataset, error: Exception) -> PennonErr
     if "not found" in str(error).lower():
         with contextlib.suppress(StorageFailure):
             listed = listed_versions(manifest)
+            location = str(manifest.uri).rstrip("/").removesuffix(f"/{MANIFEST}")
+            if not listed:
+                return TableNotFound(table=location, near="it was dropped meanwhile")
             if version not in {int(entry["version"]) for entry in listed}:
                 return SnapshotNotFound(
-                    location=str(manifest.uri).rstrip("/").removesuffix(f"/{MANIFEST}"),
+                    location=location,
                     asked=f"at version {version}",
                     existing=VersionTimes.of(listed).existing(version),
                 )

@@ -1,0 +1,56 @@
+"""A table that is dropped while somebody has it open is missed as a whole, not file by file."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import pennon
+from pennon.errors import TableNotFound
+
+if TYPE_CHECKING:
+    from pennon.namespace import Lake
+
+REGIONS = ("eu", "us", "asia")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    lake = pennon.connect(tmp_path)
+    lake.create_namespace("shop")
+    table = lake.create_table("shop.orders", pa.schema({"id": pa.int64(), "region": pa.string()}))
+    table.add_partition_field("region")
+    table.append([{"id": number, "region": region} for number, region in enumerate(REGIONS)])
+    return lake
+
+
+def test_reading_a_dropped_table_says_so(lake: Lake) -> None:
+    orders = lake.load_table("shop.orders")
+    lake.drop_table("shop.orders")
+    for read in (orders.scan().to_arrow, orders.scan("id = 1").count_rows):
+        with pytest.raises(TableNotFound, match="it was dropped meanwhile"):
+            read()
+
+
+def test_no_reader_meets_a_part_of_a_dropped_table(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = lake.load_table("shop.orders")
+    place, delete = Path(orders.location), shutil.rmtree
+    deleted: list[int] = []
+
+    def observed(folder: str) -> None:
+        assert not place.exists()
+        with pytest.raises(TableNotFound):
+            orders.scan().to_arrow()
+        deleted.append(len(list(Path(folder).iterdir())))
+        delete(folder)
+
+    monkeypatch.setattr(shutil, "rmtree", observed)
+    lake.drop_table("shop.orders")
+    assert deleted == [len(["__manifest", *REGIONS])]
+    assert not list(place.parent.glob("dropped-*"))
