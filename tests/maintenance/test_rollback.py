@@ -39,6 +39,15 @@ def hidden_tags(location: str) -> Iterator[None]:
         aside.rename(tags)
 
 
+def test_a_rollback_to_the_first_version_leaves_the_table_as_it_was_made(tmp_path: Path) -> None:
+    snapshot = append(make(tmp_path), {1: "eu"})
+    made = rollback(snapshot.location, 1)
+    restored = pennon.open(snapshot.location, made)
+    assert restored.scan().to_arrow().equals(pennon.open(snapshot.location, 1).scan().to_arrow())
+    assert restored.spec == snapshot.current_spec
+    assert regions(append(latest(snapshot), {2: "us"})) == {"us": [2]}
+
+
 @pytest.mark.parametrize("moment", ["before the tag", "behind the tag", "behind the copy"])
 @pytest.mark.parametrize("is_seen", [True, False], ids=["tag seen", "tag not seen"])
 def test_a_rollback_beside_an_expiry_names_nothing_that_is_gone(

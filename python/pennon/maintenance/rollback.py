@@ -31,8 +31,15 @@ from pennon.maintenance.plain_upkeep import plain_dataset, restore_dataset
 from pennon.manifest.commits.commit_lookup import add_records, copy_with_records
 from pennon.manifest.commits.stated_commit import confirm_schema, restore_version
 from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.first_version import when_made
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
-from pennon.manifest.format.properties import SCHEMA, TRANSACTION, read_schema, read_specs
+from pennon.manifest.format.properties import (
+    SCHEMA,
+    TRANSACTION,
+    has_specs,
+    read_schema,
+    read_specs,
+)
 from pennon.manifest.transaction_mode import STRONG
 from pennon.manifest.versions.tags import HELD, drop_tag, holding_name, set_tag
 
@@ -84,6 +91,8 @@ def rollback(
         plain = plain_dataset(location, storage_options, error)
         older = open_plain(location, version, timestamp, storage_options or {})
         return plain.version if older is None else restore_dataset(plain, older)
+    if not has_specs(target.metadata):
+        target = when_made(location, target, storage_options or {})
     specs = read_specs(target.metadata, location)
     newest = open_manifest(location, storage_options=storage_options)
     if target.version == newest.version:
