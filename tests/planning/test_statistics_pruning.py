@@ -16,6 +16,7 @@ from pennon.manifest.leaves import leaf_rows
 from pennon.namespace import PartitionedNamespace
 from pennon.namespace.rows import row_scan
 from pennon.planning import plan_scan
+from pennon.planning.reports.column_summaries import column_summaries
 
 UTC = dt.UTC
 SCHEMA = pa.schema(
@@ -240,3 +241,40 @@ def test_statistics_that_another_writer_left_behind_are_none(tmp_path: Path) -> 
     assert made.scan("id = 115").count_rows() == 1
     made.append(_rows(1, 1))
     assert made.scan("id = 115").count_rows() == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "stated"),
+    [
+        ("field_ids", [[1], [2]]),
+        ("lower", [None, None]),
+        ("lower", ["x", "x"]),
+        ("lower", ["900", "zebra"]),
+        ("null_counts", [None, None]),
+        ("null_counts", [-1, -1]),
+        ("truncated", 5),
+        ("distinct_counts", 5),
+        ("distinct_counts", ["a", "b"]),
+    ],
+    ids=str,
+)
+def test_statistics_that_cannot_be_are_none(tmp_path: Path, key: str, stated: object) -> None:
+    made = pennon.create(
+        str(tmp_path / "t"), SCHEMA, ["k"], properties={"write.statistics.columns": "id, name"}
+    )
+    made.append(_rows(1, 3))
+    manifest = lance.dataset(f"{made.location}/__manifest")
+    row = manifest.to_table(filter="object_type = 'table'")
+    metadata = json.loads(row["metadata"][0].as_py())
+    damaged = {**json.loads(metadata["column_statistics"]), key: stated}
+    text = json.dumps({**metadata, "column_statistics": json.dumps(damaged)})
+    at = row.schema.get_field_index("metadata")
+    row = row.set_column(at, "metadata", pa.array([text]))
+    manifest.merge_insert("object_id").when_matched_update_all().execute(row)
+    made = pennon.open(made.location)
+    for rows in (3, 6):
+        for where in ("id = 101", "id IS NOT NULL", f"name LIKE '{PREFIX}%'", "id IS NULL"):
+            _check(made, where)
+        assert column_summaries(made.scan().plan(), ["id", "name"]) == {}
+        assert made.scan("id >= 100").count_rows() == rows
+        made.append(_rows(1, 3))

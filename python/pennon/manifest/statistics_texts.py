@@ -130,6 +130,9 @@ class StatisticsEntries:
             upper = _read(entries["upper"], data_type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
+        can_be = _can_be(lower, upper, entries["null_counts"])
+        at, entries = at[can_be.to_numpy()], entries.filter(can_be)
+        lower, upper = lower.filter(can_be), upper.filter(can_be)
         place = np.full(self.num_rows, -1)
         place[self.row[at]] = np.arange(len(at))
         index = pa.array(place, mask=place < 0)
@@ -222,6 +225,16 @@ def _flat(stored: pa.Table, name: str) -> pa.Array:
 def _lengths(stored: pa.Table, name: str) -> np.ndarray:
     lengths = pc.fill_null(pc.list_value_length(stored[name]), 0)
     return np.asarray(lengths.to_numpy(), dtype=np.int64)
+
+
+def _can_be(
+    lower: pa.ChunkedArray, upper: pa.ChunkedArray, null_counts: pa.ChunkedArray
+) -> pa.ChunkedArray:
+    """Tell which bounds and NULL counts can be those of values; others are none."""
+    is_apart = pc.fill_null(pc.less(upper, lower), fill_value=False)
+    is_half = pc.and_(pc.is_null(lower), pc.is_valid(upper))
+    is_count = pc.fill_null(pc.greater_equal(null_counts, 0), fill_value=False)
+    return pc.and_not(is_count, pc.or_(is_apart, is_half))
 
 
 def _taken(values: pa.ChunkedArray, index: pa.Array) -> pa.Array:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import reduce
+from types import UnionType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -61,6 +62,27 @@ class ColumnStatistics:
     null_count: int
     is_truncated: bool = False
     distinct_count: int | None = None
+
+    def can_be(self, data_type: pa.DataType) -> bool:
+        """Whether these can be bounds of values of a type; texts that were damaged need not be.
+
+        Args:
+            data_type: The column's type.
+
+        Example:
+            >>> ColumnStatistics("9", "10", 0).can_be(pa.int64())
+            True
+            >>> ColumnStatistics("9", "1O", 0).can_be(pa.int64())
+            False
+        """
+        if self.lower is None:
+            return self.upper is None
+        key = _order_of(data_type)
+        try:
+            least = key(self.lower)
+            return self.upper is None or bool(least <= key(self.upper))
+        except (ValueError, ArithmeticError):  # of a decimal it is the latter
+            return False
 
     def merged(self, other: ColumnStatistics, data_type: pa.DataType) -> ColumnStatistics:
         """Give the statistics of the rows of both.
@@ -114,10 +136,13 @@ class LeafStatistics:
         """
 
         def joined(one: LeafStatistics, two: LeafStatistics) -> LeafStatistics:
-            shared = [column for column in one.columns if column in two.columns and column in types]
             columns = {
-                number: one.columns[number].merged(two.columns[number], types[number])
-                for number in shared
+                number: stated.merged(other, data_type)
+                for number, stated in one.columns.items()
+                if (other := two.columns.get(number)) is not None
+                and (data_type := types.get(number)) is not None
+                and stated.can_be(data_type)
+                and other.can_be(data_type)
             }
             return LeafStatistics(columns, one.is_exact and two.is_exact)
 
@@ -167,13 +192,19 @@ def read_statistics(text: str | None) -> LeafStatistics | None:
         return None
     if not isinstance(stored, dict):
         return None
-    lists = [stored.get(name) for name in ("field_ids", "lower", "upper", "null_counts")]
-    if not all(isinstance(list_, list) and len(list_) == len(lists[0] or ()) for list_ in lists):
+    ids, truncated = stored.get("field_ids"), stored.get("truncated", [])
+    if not isinstance(ids, list) or not (_is_list(ids, int) and _is_list(truncated, int)):
         return None
-    ids, lower, upper, nulls = (list_ or [] for list_ in lists)
-    truncated = set(stored.get("truncated") or ())
-    distinct = stored.get("distinct_counts") or [None] * len(ids)
-    if len(distinct) != len(ids):
+    lower, upper, nulls = (stored.get(name, []) for name in ("lower", "upper", "null_counts"))
+    distinct = stored.get("distinct_counts", [None] * len(ids))
+    lists = (lower, upper, nulls, distinct)
+    kinds = (str | None, str | None, int, int | None)
+    if not all(
+        _is_list(list_, kind) and len(list_) == len(ids)
+        for list_, kind in zip(lists, kinds, strict=True)
+    ):
+        return None
+    if any(count < 0 for count in nulls):
         return None
     columns = {
         field_id: ColumnStatistics(low, high, count, field_id in truncated, number)
@@ -182,6 +213,10 @@ def read_statistics(text: str | None) -> LeafStatistics | None:
         )
     }
     return LeafStatistics(columns, stored.get("is_exact", True) is not False)
+
+
+def _is_list(value: object, kind: type | UnionType) -> bool:
+    return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
 def statistics_in(metadata: str | None) -> LeafStatistics | None:
