@@ -27,6 +27,21 @@ def test_a_cached_table_is_used_and_written_rows_are_in_it(
     assert not is_from_cache(spark.sql(f"SELECT sum(id) FROM {table}"))
 
 
+def test_a_cached_table_that_is_rolled_back_has_the_rows_of_then(
+    spark: SparkSession, namespace: str
+) -> None:
+    table = f"{namespace}.t"
+    spark.sql(f"CREATE TABLE {table} PARTITIONED BY (id) AS SELECT id FROM range(3)")
+    spark.sql(f"CACHE TABLE {table}")
+    spark.sql(f"DELETE FROM {table} WHERE id = 1")
+    assert spark.table(table).count() == 2
+    spark.sql(f"CALL lance.system.rollback('{table}', 3)")
+    again = spark.sql(f"SELECT sum(id) FROM {table}")
+    assert is_from_cache(again)
+    assert again.collect()[0][0] == 3
+    spark.sql(f"UNCACHE TABLE {table}")
+
+
 def test_a_table_made_anew_has_none_of_the_rows_that_were_cached(
     spark: SparkSession, namespace: str
 ) -> None:

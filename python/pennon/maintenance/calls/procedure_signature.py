@@ -61,6 +61,7 @@ class Procedure:
         parameters: In the order of positional arguments.
         columns: Result columns, name → Spark's type.
         run: Does it, and gives the rows.
+        changes_rows: Whether the table has other rows afterwards than before.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Procedure:
     parameters: Sequence[Parameter]
     columns: Mapping[str, str]
     run: Callable[[ProcedureCall], Rows]
+    changes_rows: bool = False
 
     @property
     def schema(self) -> dict[str, object]:

@@ -31,7 +31,7 @@ from pennon.manifest import Snapshot
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
 
-__all__ = ["PROCEDURES", "Parameter", "Procedure", "call"]
+__all__ = ["PROCEDURES", "Parameter", "Procedure", "call", "changed_tables"]
 
 
 def _check(call: ProcedureCall) -> Rows:
@@ -181,6 +181,7 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "version": "long",
             },
             _adopt,
+            changes_rows=True,
         ),
         Procedure(
             "migrate",
@@ -306,7 +307,7 @@ def call(
         PlainDatasetRefused: It needs a manifest, and the table has none.
         ProcedureArgument: An argument does not fit.
     """
-    name = procedure.lower().removeprefix("system.")
+    name = _bare(procedure)
     called = PROCEDURES.get(name)
     if called is None:
         # These two plan a query, so that the JVM answers them.
@@ -325,6 +326,29 @@ def call(
     except NamespaceHasNoManifest as error:
         plain_dataset(of_table.location, catalog.storage, error)
         raise PlainDatasetRefused(procedure=name, table=full) from error
+
+
+def changed_tables(
+    catalog: Catalog, procedure: str, arguments: Arguments, namespace: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Name the tables that have other rows after a call than before, as the user types them.
+
+    Args:
+        catalog: The catalog that it was called in.
+        procedure: Its name, as given to ``call``.
+        arguments: As given to ``call``.
+        namespace: As given to ``call``.
+    """
+    called = PROCEDURES[_bare(procedure)]
+    if not called.changes_rows:
+        return ()
+    stated = ProcedureCall(catalog, called.checked(arguments), "UTC")
+    table = _within(catalog, stated.text("table"), namespace)
+    return (catalog.full_name(parts_of(catalog, table)),)
+
+
+def _bare(procedure: str) -> str:
+    return procedure.lower().removeprefix("system.")
 
 
 def _within(catalog: Catalog, table: str, namespace: tuple[str, ...]) -> str:

@@ -65,6 +65,7 @@ VERSION_PROCEDURES: Final = (
         (TABLE, Parameter("version", "long", is_required=True)),
         {"version": "long"},
         _rollback,
+        changes_rows=True,
     ),
     Procedure(
         "rollback_to_timestamp",
@@ -72,6 +73,7 @@ VERSION_PROCEDURES: Final = (
         (TABLE, Parameter("timestamp", "timestamp", is_required=True)),
         {"version": "long"},
         _rollback,
+        changes_rows=True,
     ),
     Procedure(
         "set_transaction_mode",

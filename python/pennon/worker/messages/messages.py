@@ -376,7 +376,11 @@ class Call(NamespaceRequest):
 
 @dataclass(frozen=True, slots=True)
 class CallReply:
-    """The columns of a procedure's rows, which follow as an Arrow stream."""
+    """The columns of a procedure's rows, which follow as an Arrow stream.
+
+    ``changed`` names the tables that have other rows than before.
+    """
 
     schema: JsonObject
+    changed: tuple[str, ...]
     arrow: bool

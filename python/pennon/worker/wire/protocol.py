@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "1d6c88e2aa56"
+PROTOCOL: Final = "0399685edf3d"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -28,8 +28,7 @@ public final class WorkerProcedure extends RowsProcedure {
     this.description = signature.description();
   }
 
-  private static ProcedureParameter parameter(
-      ProcedureSignature.ProcedureParameter declared) {
+  private static ProcedureParameter parameter(ProcedureSignature.ProcedureParameter declared) {
     ProcedureParameter.Builder parameter =
         ProcedureParameter.in(declared.name(), DataType.fromDDL(declared.type()));
     // What is not given arrives as NULL, and the worker knows what that means.
@@ -59,9 +58,11 @@ public final class WorkerProcedure extends RowsProcedure {
     JsonNode reply =
         ReplyTable.answer(
             request, batch -> rows.addAll(ReplyTable.rows(batch, batch.getFieldVectors())));
-    return new Rows(
-        Replies.read(reply, CallReply.class).schema(), rows.toArray(InternalRow[]::new));
+    CallReply read = Replies.read(reply, CallReply.class);
+    // What the session has cached of such a table is of the rows that it had.
+    read.changed().forEach(SparkSession.active().catalog()::refreshTable);
+    return new Rows(read.schema(), rows.toArray(InternalRow[]::new));
   }
 
-  private record CallReply(StructType schema) {}
+  private record CallReply(StructType schema, List<String> changed) {}
 }
