@@ -172,9 +172,9 @@ def test_a_session_plans_with_its_own_credentials(tmp_path: Path) -> None:
     for credentials in ("first", "second", "rotated"):
         options = {"aws_secret_access_key": credentials}
         catalog = Catalog("lance", str(tmp_path), storage=options)
-        token, plan = plan_of(catalog, table.to_json(), ["`id` > 0"])
-        assert plan.snapshot.storage_options == options
-        assert find_plan(catalog, token) is plan
+        token, kept = plan_of(catalog, table.to_json(), ["`id` > 0"])
+        assert kept.plan.snapshot.storage_options == options
+        assert find_plan(catalog, token) is kept
 
 
 def test_equal_options_are_one_identity_whatever_their_order() -> None:

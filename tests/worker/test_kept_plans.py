@@ -52,12 +52,12 @@ def test_the_oldest_plans_go_when_the_kept_ones_are_large(
 ) -> None:
     catalog = Catalog("lance", str(tmp_path))
     newest = orders(catalog, 1_000)
-    cache: Cache[plans._Kept] = Cache("plans", max_bytes=1 << 20, weigh=lambda kept: kept.nbytes)
+    cache: Cache[plans.KeptPlan] = Cache("plans", max_bytes=1 << 20, weigh=lambda kept: kept.nbytes)
     monkeypatch.setattr(plans, "_plans", cache)
     asked = [plans.plan_of(catalog, newest, [f"`k` < {number}"]) for number in (100, 600, 900)]
     assert (cache.figures.entries, cache.figures.evictions) == (3, 0)
-    assert cache.figures.num_bytes > sum(plan.table.nbytes for _, plan in asked)
-    one = asked[2][1].table.nbytes + (20 << 10)
+    assert cache.figures.num_bytes > sum(kept.plan.table.nbytes for _, kept in asked)
+    one = asked[2][1].plan.table.nbytes + (20 << 10)
     cache = Cache("plans", max_bytes=one, weigh=lambda kept: kept.nbytes)
     monkeypatch.setattr(plans, "_plans", cache)
     for number in (50, 850):
@@ -65,8 +65,8 @@ def test_the_oldest_plans_go_when_the_kept_ones_are_large(
     assert (cache.figures.entries, cache.figures.evictions) == (1, 1)
     token, first = asked[0]
     again = plans.find_plan(catalog, token)
-    assert again.table.num_rows == 100
-    assert again.table == first.table
+    assert again.plan.table.num_rows == 100
+    assert again.plan.table == first.plan.table
     with pytest.raises(PlanNotRepeated, match="Run the query anew"):
         plans.find_plan(catalog, json.dumps(json.loads(token) | {"leaves": 0}))
     stale = json.loads(newest) | {"identity": "0123456789abcdef"}
@@ -108,7 +108,7 @@ def test_a_forgotten_plan_is_made_alike_where_lance_gives_rows_in_another_order(
     )
     again = plans.find_plan(catalog, token)
     assert again is not first
-    assert again.table["object_id"] == first.table["object_id"]
+    assert again.plan.table["object_id"] == first.plan.table["object_id"]
 
 
 def test_an_answer_about_a_scan_is_kept_as_long_as_its_plan_is_the_same(
@@ -141,7 +141,7 @@ def test_an_answer_about_a_scan_is_kept_as_long_as_its_plan_is_the_same(
     for cache in tuple(_CACHES):
         if cache.name == "plans":
             cache.forget(lambda _: True)
-    monkeypatch.setattr(plans._Kept, "fingerprint", 1)
+    monkeypatch.setattr(plans.KeptPlan, "fingerprint", 1)
     assert plan_scan(asked) is not first
     shutil.rmtree(TableToken.from_json(table).location)
     with pytest.raises(PennonError):

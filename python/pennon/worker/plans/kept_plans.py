@@ -40,7 +40,15 @@ _LETTER_BYTES: Final = 32
 
 
 @dataclass(frozen=True)
-class _Kept:
+class KeptPlan:
+    """A plan of a scan, and what follows from it, found when it is asked for.
+
+    Args:
+        plan: The plan.
+        num_letters: How long the texts of its predicates are together.
+        readable: The texts of those that could be read; the others are left to Spark.
+    """
+
     plan: ScanPlan
     num_letters: int
     readable: tuple[str, ...]
@@ -52,28 +60,56 @@ class _Kept:
         return sum(map(zlib.crc32, (batch.serialize() for batch in names.to_batches())))
 
     @cached_property
-    def evaluated(self) -> dict[str, Evaluation]:
-        """What is known of the scan's rows, by the text of a predicate."""
-        return dict(zip(self.readable, evaluations(self.plan), strict=True))
-
-    @cached_property
     def layout(self) -> Layout:
         """How the chosen partitions are laid out."""
         snapshot = self.plan.snapshot
         return layout_of(snapshot.specs, snapshot.schema, self.plan.table, self.plan.fixed)
 
-    @cached_property
-    def exact(self) -> frozenset[str]:
-        """The predicates that the leaves' filters evaluate as Spark does."""
-        bound = zip(self.readable, self.plan.given, strict=True)
-        return frozenset(text for text, given in bound if is_exact(given))
-
     @property
     def nbytes(self) -> int:
+        """About how many bytes it takes."""
         return int(self.plan.table.nbytes) + _PLAN_BYTES + _LETTER_BYTES * self.num_letters
 
+    @cached_property
+    def _evaluations(self) -> dict[str, Evaluation]:
+        return dict(zip(self.readable, evaluations(self.plan), strict=True))
 
-_plans: Final[Cache[_Kept]] = Cache("plans", max_bytes=_PLANS_BYTES, weigh=lambda kept: kept.nbytes)
+    def evaluated(self, predicates: Sequence[str], evaluation: Evaluation) -> tuple[int, ...]:
+        """List the predicates that are evaluated in one way, by their positions.
+
+        Args:
+            predicates: Those of the plan.
+            evaluation: Who evaluates them.
+        """
+        return tuple(
+            position
+            for position, text in enumerate(predicates)
+            if self._evaluations.get(text) is evaluation
+        )
+
+    def check_unrepeated(self, predicates: Sequence[str]) -> None:
+        """Check that the leaves' filters evaluate what nobody evaluates behind them.
+
+        Args:
+            predicates: Those of the plan that Spark does not evaluate.
+
+        Raises:
+            PredicateNotEvaluable: Rows would come that do not satisfy one of them.
+        """
+        bound = zip(self.readable, self.plan.given, strict=True)
+        exact = {text for text, given in bound if is_exact(given)} if predicates else set()
+        for text in predicates:
+            if text not in exact:
+                raise PredicateNotEvaluable(
+                    predicate=text,
+                    namespace=self.plan.snapshot.location,
+                    reason="the leaves' filters do not evaluate it as Spark does",
+                )
+
+
+_plans: Final[Cache[KeptPlan]] = Cache(
+    "plans", max_bytes=_PLANS_BYTES, weigh=lambda kept: kept.nbytes
+)
 
 
 def plan_of(
@@ -82,7 +118,7 @@ def plan_of(
     predicates: Sequence[str],
     time_zone: str = "UTC",
     constants: pa.Schema | None = None,
-) -> tuple[str, ScanPlan]:
+) -> tuple[str, KeptPlan]:
     """Plan a scan.
 
     Args:
@@ -99,62 +135,17 @@ def plan_of(
     if constants:
         asked = replace(asked, constants=constants)
     kept = _kept(catalog, asked)
-    return replace(asked, leaves=kept.fingerprint).to_json(), kept.plan
+    return replace(asked, leaves=kept.fingerprint).to_json(), kept
 
 
-def evaluated_predicates(catalog: Catalog, token: str, evaluation: Evaluation) -> tuple[int, ...]:
-    """List the predicates of a plan that are evaluated in this way, by their positions.
-
-    Args:
-        catalog: Brings the storage options.
-        token: The token of the plan.
-        evaluation: Who evaluates them.
-    """
-    asked = PlanToken.from_json(token)
-    evaluated = _kept(catalog, asked).evaluated
-    return tuple(
-        position
-        for position, text in enumerate(asked.predicates)
-        if evaluated.get(text) is evaluation
-    )
-
-
-def check_unrepeated(catalog: Catalog, token: str, unrepeated: Sequence[int]) -> None:
-    """Check that a plan evaluates what nobody evaluates behind it.
-
-    Args:
-        catalog: Brings the storage options.
-        token: The token of the plan.
-        unrepeated: The predicates that Spark does not evaluate, by their positions.
-
-    Raises:
-        PredicateNotEvaluable: Rows would come that do not satisfy one of them.
-    """
-    asked = PlanToken.from_json(token)
-    kept = _kept(catalog, asked)
-    for position in unrepeated:
-        if asked.predicates[position] not in kept.exact:
-            raise PredicateNotEvaluable(
-                predicate=asked.predicates[position],
-                namespace=kept.plan.snapshot.location,
-                reason="the leaves' filters do not evaluate it as Spark does",
-            )
-
-
-def find_plan(catalog: Catalog, token: str) -> ScanPlan:
+def find_plan(catalog: Catalog, token: str) -> KeptPlan:
     """Find a plan by its token, or make it again.
 
     Raises:
         PlanNotRepeated: The same question has another answer now: derived keys and splits name
             partitions by their places in the plan.
     """
-    return _repeated(catalog, PlanToken.from_json(token)).plan
-
-
-def find_layout(catalog: Catalog, token: str) -> tuple[ScanPlan, Layout]:
-    """Find a plan as ``find_plan``, with the layout of its partitions."""
-    kept = _repeated(catalog, PlanToken.from_json(token))
-    return kept.plan, kept.layout
+    return _repeated(catalog, PlanToken.from_json(token))
 
 
 def is_repeated(catalog: Catalog, token: str) -> bool:
@@ -168,7 +159,7 @@ def is_repeated(catalog: Catalog, token: str) -> bool:
     return _kept(catalog, asked).fingerprint == asked.leaves
 
 
-def _repeated(catalog: Catalog, token: PlanToken) -> _Kept:
+def _repeated(catalog: Catalog, token: PlanToken) -> KeptPlan:
     kept = _kept(catalog, token)
     if kept.fingerprint != token.leaves:
         snapshot = kept.plan.snapshot
@@ -193,19 +184,19 @@ def filtered_plan(catalog: Catalog, token: str, predicates: Sequence[str]) -> Sc
     return filtered(plan, [*asked.predicates, *predicates], asked.time_zone)
 
 
-def _kept(catalog: Catalog, asked: PlanToken) -> _Kept:
+def _kept(catalog: Catalog, asked: PlanToken) -> KeptPlan:
     table, predicates, time_zone = asked.table, asked.predicates, asked.time_zone
     storage = storage_identity(catalog.storage)
     asked_for = (*predicates, time_zone, asked.constants.to_string() if asked.constants else "")
     key = TableKey(table.location, table.version, table.identity, storage, asked_for)
 
-    def made() -> _Kept:
+    def made() -> KeptPlan:
         readable = {text: tree for text in predicates for tree in readable_predicates([text])}
         snapshot = reopened(catalog, table)
         trees = list(readable.values())
         plan = plan_scan(snapshot, trees, time_zone=time_zone, with_metadata=True)
         plan = with_constants(plan, asked.constants)
-        return _Kept(plan, sum(map(len, predicates)), tuple(readable))
+        return KeptPlan(plan, sum(map(len, predicates)), tuple(readable))
 
     return _plans.find(key, made)
 

@@ -28,12 +28,12 @@ from pennon.worker.messages.plan_messages import (
     ScanMessage,
 )
 from pennon.worker.plans.implied_prunings import with_implied_prunings
-from pennon.worker.plans.kept_plans import find_layout
+from pennon.worker.plans.kept_plans import find_plan
 from pennon.worker.wire.json_fields import decode
 
 if TYPE_CHECKING:
     from pennon.planning import ScanPlan
-    from pennon.spec.functions.partition_layout import Layout
+    from pennon.worker.plans.kept_plans import KeptPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,10 @@ def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
             raise MalformedMessage(why=f"a plan node has the unknown kind {kind}")
         message = decode(operator, fields)
         if isinstance(message, ScanMessage):
-            plans[position], layout = find_layout(message.catalog, message.plan)
+            kept = find_plan(message.catalog, message.plan)
+            plans[position] = kept.plan
             catalogs.add(message.catalog.name)
-            nodes.append(_scan(message, plans[position], layout, numbers))
+            nodes.append(_scan(message, kept, numbers))
             continue
         if isinstance(message, FilterMessage):
             prunings[position] = message.prunings
@@ -81,7 +82,8 @@ def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
     return DecodedPlan(plan, plans, frozenset(catalogs), numbers)
 
 
-def _scan(message: ScanMessage, plan: ScanPlan, layout: Layout, numbers: ColumnNumbers) -> Scan:
+def _scan(message: ScanMessage, kept: KeptPlan, numbers: ColumnNumbers) -> Scan:
+    plan, layout = kept.plan, kept.layout
     columns: list[Any] = list(message.columns)
     schema = plan.snapshot.schema
     attributes: dict[int, frozenset[int]] = {}

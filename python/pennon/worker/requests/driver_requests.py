@@ -36,11 +36,7 @@ from pennon.worker.messages.metadata_messages import (
     SummarizeColumns,
     SummarizeColumnsReply,
 )
-from pennon.worker.plans.kept_plans import (
-    filtered_plan,
-    find_plan,
-    snapshot_of,
-)
+from pennon.worker.plans.kept_plans import filtered_plan, find_plan, snapshot_of
 from pennon.worker.plans.packed_splits import packed_splits
 from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_change
 from pennon.worker.wire.split_texts import split_column
@@ -170,7 +166,7 @@ def alter_table(request: m.AlterTable) -> m.TableReply:
 
 def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
     """Answer ``list_splits``: one split per leaf, with the values of the reported keys."""
-    plan = find_plan(request.catalog, request.plan)
+    plan = find_plan(request.catalog, request.plan).plan
     snapshot, leaves = plan.snapshot, plan.table
     schema = with_field_ids(arrow_schema(request.schema), snapshot.schema.arrow)
     grouping = report(snapshot, plan, frozenset(column_paths(schema)))
@@ -196,12 +192,12 @@ def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
 
 def explain_scan(request: ExplainScan) -> ExplainScanReply:
     """Answer ``explain_scan``."""
-    return ExplainScanReply(tuple(scan_report(find_plan(request.catalog, request.plan))))
+    return ExplainScanReply(tuple(scan_report(find_plan(request.catalog, request.plan).plan)))
 
 
 def summarize_columns(request: SummarizeColumns) -> SummarizeColumnsReply:
     """Answer ``summarize_columns``."""
-    summary = scan_summary(find_plan(request.catalog, request.plan), request.columns)
+    summary = scan_summary(find_plan(request.catalog, request.plan).plan, request.columns)
     return SummarizeColumnsReply(
         summary.num_rows,
         tuple(
@@ -220,7 +216,7 @@ def summarize_columns(request: SummarizeColumns) -> SummarizeColumnsReply:
 
 def partition_tuples(request: PartitionTuples) -> tuple[PartitionTuplesReply, pa.Table]:
     """Answer ``partition_tuples``."""
-    plan = find_plan(request.catalog, request.plan)
+    plan = find_plan(request.catalog, request.plan).plan
     return PartitionTuplesReply(arrow=True), identity_tuples(plan, request.columns)
 
 

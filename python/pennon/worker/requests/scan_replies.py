@@ -25,13 +25,7 @@ from pennon.planning.runtime_filter import filter_columns
 from pennon.planning.splits import pack
 from pennon.streams import StreamOptions
 from pennon.worker.messages.messages import PackedSplit, PlanScan, PlanScanReply
-from pennon.worker.plans.kept_plans import (
-    check_unrepeated,
-    evaluated_predicates,
-    is_repeated,
-    plan_of,
-    reopened,
-)
+from pennon.worker.plans.kept_plans import is_repeated, plan_of, reopened
 from pennon.worker.plans.packed_splits import packed_splits
 from pennon.worker.wire.tokens import ScanToken, TableToken
 
@@ -87,15 +81,16 @@ def plan_scan(request: PlanScan) -> PlanScanReply:
 def _planned(request: PlanScan, full: pa.Schema) -> PlanScanReply:
     columns = with_field_ids(arrow_schema(request.schema), full)
     constants = constant_columns(columns)
-    token, plan = plan_of(
+    token, kept = plan_of(
         request.catalog, request.table, request.predicates, request.time_zone, constants
     )
-    check_unrepeated(request.catalog, token, request.unrepeated)
+    kept.check_unrepeated([request.predicates[position] for position in request.unrepeated])
+    plan = kept.plan
     snapshot = plan.snapshot
     grouping = report(snapshot, plan, frozenset(column_paths(columns)))
     # A statement that changes rows may read more of them than satisfy its condition.
     decided, filtered = (
-        () if request.row_change else evaluated_predicates(request.catalog, token, evaluation)
+        () if request.row_change else kept.evaluated(request.predicates, evaluation)
         for evaluation in (Evaluation.BY_PARTITION_VALUES, Evaluation.BY_LEAVES)
     )
     order = known_order(plan, columns.names)
