@@ -22,9 +22,9 @@ from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
 from pennon.errors import PennonError, PlanNotRepeated, TableMadeAnew
 from pennon.manifest import Snapshot
-from pennon.worker.messages.messages import PlanScan
+from pennon.worker.messages.scan_messages import PlanScan
 from pennon.worker.plans import kept_plans as plans
-from pennon.worker.requests.scan_replies import plan_scan
+from pennon.worker.requests.scan_requests import plan_scan
 from pennon.worker.wire.tokens import TableToken
 
 

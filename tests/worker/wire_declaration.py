@@ -18,9 +18,9 @@ from pennon.errors import PennonError, VersionsDiffer, WriteConflict
 from pennon.errors.processes import jar
 from pennon.worker.handshake import Jvm
 from pennon.worker.messages.key_messages import DeriveKeys, DeriveKeysReply
-from pennon.worker.messages.messages import Read, ReadReply, RunFragment
 from pennon.worker.messages.metadata_messages import ReadMetadata
 from pennon.worker.messages.plan_messages import OPERATORS
+from pennon.worker.messages.scan_messages import Read, ReadReply, RunFragment
 from pennon.worker.messages.write_messages import Write, WriteDeletes, WriteDeletesReply, WriteReply
 from pennon.worker.requests.operations import _DRIVER, REPEATABLE
 from pennon.worker.wire.stream_end import StreamEnd

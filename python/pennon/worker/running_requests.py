@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from pennon.worker.messages.messages import RunFragment
+from pennon.worker.messages.scan_messages import RunFragment
 
 if TYPE_CHECKING:
     from pennon.worker.wire.framing import FrameSocket

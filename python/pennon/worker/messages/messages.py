@@ -2,7 +2,7 @@
 
 Others stand in the modules beside it. This is the only declaration: ``make wire`` writes what the
 jar checks messages by, and the golden ones. ``table``, ``scan``, ``split`` and ``write`` are opaque
-to the jar: ``tokens.py``. ``scan``, ``write`` and ``catalog`` hold storage options, never printed.
+to the jar: ``tokens.py``. ``write`` and ``catalog`` hold storage options, never printed.
 """
 
 from __future__ import annotations
@@ -45,18 +45,10 @@ class TableRequest(CatalogRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanRequest(CatalogRequest):
-    """A request about a planned scan: ``plan`` is its token."""
-
-    plan: str
-
-
-@dataclass(frozen=True, slots=True)
-class ListNamespaces(CatalogRequest):
+class ListNamespaces(NamespaceRequest):
     """SHOW NAMESPACES."""
 
     op: ClassVar[str] = "list_namespaces"
-    namespace: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +111,10 @@ class EmptyReply:
 
 
 @dataclass(frozen=True, slots=True)
-class ListTables(CatalogRequest):
+class ListTables(NamespaceRequest):
     """SHOW TABLES."""
 
     op: ClassVar[str] = "list_tables"
-    namespace: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,117 +210,6 @@ class AlterTable(NamedTableRequest):
 
     op: ClassVar[str] = "alter_table"
     changes: tuple[JsonObject, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PlanScan(TableRequest):
-    """A scan with its pruned columns; ``unrepeated``: what Spark does not evaluate, by position."""
-
-    op: ClassVar[str] = "plan_scan"
-    schema: object
-    predicates: tuple[str, ...]
-    unrepeated: tuple[int, ...]
-    options: Mapping[str, str]
-    row_change: bool
-    time_zone: str
-    num_tasks: int
-    max_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class ListSplits(PlanRequest):
-    """The splits of a planned scan, asked for when Spark wants to see them; many never are."""
-
-    op: ClassVar[str] = "list_splits"
-    schema: object
-
-
-@dataclass(frozen=True, slots=True)
-class PackSplits(PlanRequest):
-    """Other splits of a planned scan; ``predicates`` are those that the query found running."""
-
-    op: ClassVar[str] = "pack_splits"
-    num_tasks: int
-    max_bytes: int
-    predicates: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SplitsReply:
-    """An Arrow stream with one row per split follows."""
-
-    arrow: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PackedSplit:
-    """One of few splits of a scan that nothing groups; ``object_ids`` are apart by commas."""
-
-    object_ids: str
-    split: str
-
-
-@dataclass(frozen=True, slots=True)
-class PlanScanReply:
-    """The whole scan; ``packed`` if it is short; ``stream_option``: one that only streams have."""
-
-    scan: str
-    plan: str
-    splits: int
-    keys: tuple[JsonObject, ...]
-    partitions_total: int
-    rows: int | None
-    bytes: int | None
-    description: str
-    details: str
-    ordering: tuple[JsonObject, ...]
-    filter_columns: tuple[str, ...]
-    partition_columns: tuple[str, ...]
-    decided: tuple[int, ...]
-    filtered: tuple[int, ...]
-    packed: tuple[PackedSplit, ...] | None
-    stream_option: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PruneSplits(PlanRequest):
-    """Runtime filtering of a planned scan, by the predicates that the query found."""
-
-    op: ClassVar[str] = "prune_splits"
-    predicates: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PruneSplitsReply:
-    """Partitions that are still possible."""
-
-    object_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """One task's rows, sorted where the scan said so; an Arrow stream of the pruned schema."""
-
-    op: ClassVar[str] = "read"
-    scan: str
-    split: str
-    ordered: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RunFragment:
-    """One task's rows of a fragment; the Arrow stream that follows has the promised columns."""
-
-    op: ClassVar[str] = "run_fragment"
-    fragment: str
-    split: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReadReply:
-    """The stream follows."""
-
-    arrow: bool
 
 
 @dataclass(frozen=True, slots=True)

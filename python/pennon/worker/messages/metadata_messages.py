@@ -1,4 +1,4 @@
-"""The request that reads a metadata table; ``split`` holds storage options and is never printed."""
+"""The requests about metadata tables; ``split`` holds storage options and is never printed."""
 
 from __future__ import annotations
 
@@ -45,65 +45,3 @@ class MetadataRows:
     catalog: Catalog
     columns: tuple[str, ...]
     predicates: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainScan:
-    """What a planned scan reads, and why."""
-
-    op: ClassVar[str] = "explain_scan"
-    catalog: Catalog
-    plan: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainScanReply:
-    """Pairs of a line's title and its text."""
-
-    rows: tuple[object, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SummarizeColumns:
-    """What is known of columns over all partitions of a planned scan."""
-
-    op: ClassVar[str] = "summarize_columns"
-    catalog: Catalog
-    plan: str
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnSummaryText:
-    """That of a column; bounds as Spark writes them for its own catalog, null where unknown."""
-
-    name: str
-    lower: str | None
-    upper: str | None
-    null_count: int
-    distinct_count: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class SummarizeColumnsReply:
-    """Those columns of which something is known, and about how many rows the scan gives."""
-
-    rows: int | None
-    columns: tuple[ColumnSummaryText, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionTuples:
-    """The values that the partitions of a planned scan have of columns."""
-
-    op: ClassVar[str] = "partition_tuples"
-    catalog: Catalog
-    plan: str
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionTuplesReply:
-    """Goes before a table of the columns, each tuple once; without rows for too many."""
-
-    arrow: bool

@@ -15,7 +15,7 @@ from pennon.catalog.layouts import STORED_TABLES
 from pennon.execution import Fragment, run
 from pennon.execution.process_cost import ProcessCost, peak_bytes
 from pennon.leaf.changes.deleted_rows import collect_deleted
-from pennon.worker.messages.messages import Read, ReadReply, RunFragment
+from pennon.worker.messages.scan_messages import Read, ReadReply, RunFragment
 from pennon.worker.messages.write_messages import (
     Write,
     WriteDeletes,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pennon.errors import UnknownOperation
-from pennon.worker.messages.messages import Read, RunFragment
+from pennon.worker.messages.scan_messages import Read, RunFragment
 from pennon.worker.messages.write_messages import Write, WriteDeletes
 from pennon.worker.requests import data_plane
 from pennon.worker.requests.deferred_client import defer_rest_client

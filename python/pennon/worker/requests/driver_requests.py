@@ -1,4 +1,4 @@
-"""Handlers of the driver's requests: calls of the library, and no rule about partitions."""
+"""Handlers of requests about namespaces, tables and procedures: calls of the library."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Final
 import pyarrow as pa
 
 from pennon.caching import Cache, TableKey, storage_identity
-from pennon.catalog.columns.catalog_text import catalog_text, is_estimated_type
-from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
 from pennon.catalog.columns.spark_types import arrow_schema
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl import table_ddl as tables
@@ -18,28 +16,12 @@ from pennon.catalog.layouts import stored_table
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.upstream.partition_namespaces import described_properties
 from pennon.errors import NamespaceNotFound, TableNotFound
-from pennon.grouping.key_grouping import report
 from pennon.maintenance.calls.procedures import PROCEDURES, changed_tables
 from pennon.maintenance.calls.procedures import call as call_procedure
 from pennon.manifest.table_layout import TableLayout
-from pennon.planning.reports.column_summaries import scan_summary
-from pennon.planning.reports.identity_tuples import identity_tuples
-from pennon.planning.reports.scan_report import scan_report
-from pennon.planning.splits import pack
 from pennon.worker.messages import messages as m
-from pennon.worker.messages.metadata_messages import (
-    ColumnSummaryText,
-    ExplainScan,
-    ExplainScanReply,
-    PartitionTuples,
-    PartitionTuplesReply,
-    SummarizeColumns,
-    SummarizeColumnsReply,
-)
-from pennon.worker.plans.kept_plans import filtered_plan, find_plan, snapshot_of
-from pennon.worker.plans.packed_splits import packed_splits
+from pennon.worker.plans.kept_plans import snapshot_of
 from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_change
-from pennon.worker.wire.split_texts import split_column
 from pennon.worker.wire.tokens import TableToken
 
 
@@ -162,62 +144,6 @@ def alter_table(request: m.AlterTable) -> m.TableReply:
         refuse_change(request, "alter", "Alter the table itself")
         raise
     return _described(altered)
-
-
-def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
-    """Answer ``list_splits``: one split per leaf, with the values of the reported keys."""
-    plan = find_plan(request.catalog, request.plan).plan
-    snapshot, leaves = plan.snapshot, plan.table
-    schema = with_field_ids(arrow_schema(request.schema), snapshot.schema.arrow)
-    grouping = report(snapshot, plan, frozenset(column_paths(schema)))
-    columns = {"object_id": leaves["object_id"], "split": split_column(leaves)}
-    if grouping is not None:
-        values = grouping.values
-        columns.update(zip(values.column_names, values.columns, strict=True))
-    return m.SplitsReply(arrow=True), pa.table(columns)
-
-
-def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
-    """Answer ``pack_splits``; a split of several leaves lists their object ids."""
-    plan = filtered_plan(request.catalog, request.plan, request.predicates)
-    tasks = pack(plan, request.num_tasks, request.max_bytes)
-    return m.SplitsReply(arrow=True), packed_splits(plan.table, tasks)
-
-
-def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
-    """Answer ``prune_splits``."""
-    plan = filtered_plan(request.catalog, request.plan, request.predicates)
-    return m.PruneSplitsReply(tuple(plan.table["object_id"].to_pylist()))
-
-
-def explain_scan(request: ExplainScan) -> ExplainScanReply:
-    """Answer ``explain_scan``."""
-    return ExplainScanReply(tuple(scan_report(find_plan(request.catalog, request.plan).plan)))
-
-
-def summarize_columns(request: SummarizeColumns) -> SummarizeColumnsReply:
-    """Answer ``summarize_columns``."""
-    summary = scan_summary(find_plan(request.catalog, request.plan).plan, request.columns)
-    return SummarizeColumnsReply(
-        summary.num_rows,
-        tuple(
-            ColumnSummaryText(
-                name,
-                catalog_text(column.lower),
-                catalog_text(column.upper),
-                column.null_count,
-                column.distinct_count,
-            )
-            for name, column in summary.columns.items()
-            if is_estimated_type(column.lower.type)
-        ),
-    )
-
-
-def partition_tuples(request: PartitionTuples) -> tuple[PartitionTuplesReply, pa.Table]:
-    """Answer ``partition_tuples``."""
-    plan = find_plan(request.catalog, request.plan).plan
-    return PartitionTuplesReply(arrow=True), identity_tuples(plan, request.columns)
 
 
 def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:

@@ -24,6 +24,7 @@ from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection
 from pennon.metadata_tables.change_feed import ChangeRange, change_feed
 from pennon.worker.messages import messages as m
 from pennon.worker.messages.metadata_messages import LoadChanges, MetadataRows, ReadMetadata
+from pennon.worker.messages.scan_messages import ReadReply
 from pennon.worker.plans.kept_plans import reopened
 from pennon.worker.requests import data_plane
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
@@ -207,7 +208,7 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     snapshot = reopened(asked.catalog, token.of)
     selection = Selection(asked.columns, asked.predicates)
     stream = _stream(token.of.name, definition, snapshot, selection)
-    frames.send_json(encode(m.ReadReply(arrow=True)))
+    frames.send_json(encode(ReadReply(arrow=True)))
     data_plane.send_batches(stream, frames)
 
 

@@ -13,23 +13,17 @@ from pennon.catalog.configured_catalog import Catalog, check_catalog_options, se
 from pennon.catalog.execution_options import ExecutionOptions
 from pennon.execution import BatchStream
 from pennon.worker.messages import messages as m
+from pennon.worker.messages import scan_messages as s
 from pennon.worker.messages import write_messages as w
 from pennon.worker.messages.key_messages import DeriveKeys
-from pennon.worker.messages.metadata_messages import (
-    ExplainScan,
-    LoadChanges,
-    PartitionTuples,
-    ReadMetadata,
-    SummarizeColumns,
-)
+from pennon.worker.messages.metadata_messages import LoadChanges, ReadMetadata
 from pennon.worker.messages.stream_messages import FindBatchEnd, PlanBatch, StartStream
-from pennon.worker.requests import data_plane
+from pennon.worker.requests import data_plane, key_derivation
 from pennon.worker.requests import driver_requests as driver
-from pennon.worker.requests import key_derivation as derived_keys
+from pennon.worker.requests import scan_requests as scans
 from pennon.worker.requests import stream_requests as streams
 from pennon.worker.requests import write_requests as writes
 from pennon.worker.requests.metadata_requests import load_changes, read_metadata
-from pennon.worker.requests.scan_replies import plan_scan
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
 
@@ -53,13 +47,13 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.DropTable, driver.drop_table),
     (m.RenameTable, driver.rename_table),
     (m.AlterTable, driver.alter_table),
-    (m.PlanScan, plan_scan),
-    (m.ListSplits, driver.list_splits),
-    (m.PackSplits, driver.pack_splits),
-    (m.PruneSplits, driver.prune_splits),
-    (ExplainScan, driver.explain_scan),
-    (SummarizeColumns, driver.summarize_columns),
-    (PartitionTuples, driver.partition_tuples),
+    (s.PlanScan, scans.plan_scan),
+    (s.ListSplits, scans.list_splits),
+    (s.PackSplits, scans.pack_splits),
+    (s.PruneSplits, scans.prune_splits),
+    (s.ExplainScan, scans.explain_scan),
+    (s.SummarizeColumns, scans.summarize_columns),
+    (s.PartitionTuples, scans.partition_tuples),
     (StartStream, streams.start_stream),
     (FindBatchEnd, streams.find_batch_end),
     (PlanBatch, streams.plan_batch),
@@ -79,20 +73,20 @@ REPEATABLE: tuple[Any, ...] = (
     m.ListTables,
     m.LoadTable,
     LoadChanges,
-    m.PlanScan,
-    m.ListSplits,
-    m.PackSplits,
-    m.PruneSplits,
-    ExplainScan,
-    SummarizeColumns,
-    PartitionTuples,
+    s.PlanScan,
+    s.ListSplits,
+    s.PackSplits,
+    s.PruneSplits,
+    s.ExplainScan,
+    s.SummarizeColumns,
+    s.PartitionTuples,
     DeriveKeys,
     w.PlanWrite,
     w.CheckDelete,
     w.CheckChange,
     m.ListProcedures,
-    m.Read,
-    m.RunFragment,
+    s.Read,
+    s.RunFragment,
     ReadMetadata,
     StartStream,
     FindBatchEnd,
@@ -135,7 +129,7 @@ def send_table(rows: pa.Table, frames: FrameSocket) -> None:
 HANDLERS: Mapping[str, Handler] = MappingProxyType(
     {
         **{message.op: partial(_answer, message, answer) for message, answer in _DRIVER},
-        DeriveKeys.op: derived_keys.derive,
+        DeriveKeys.op: key_derivation.derive,
         ReadMetadata.op: read_metadata,
     }
 )

@@ -16,7 +16,7 @@ from pennon.streams import (
     planned_batch,
 )
 from pennon.worker.messages import stream_messages as m
-from pennon.worker.messages.messages import SplitsReply
+from pennon.worker.messages.scan_messages import SplitsReply
 from pennon.worker.plans.kept_plans import reopened
 from pennon.worker.plans.packed_splits import packed_splits
 from pennon.worker.wire.tokens import PlanToken, TableToken
@@ -60,7 +60,7 @@ def plan_batch(request: m.PlanBatch) -> tuple[SplitsReply, pa.Table]:
     return SplitsReply(arrow=True), packed_splits(leaves, tasks)
 
 
-def _named(request: m.StreamRequest | m.PlanBatch) -> AbstractContextManager[None]:
+def _named(request: m.StreamRequest) -> AbstractContextManager[None]:
     return by_name(TableToken.from_json(request.table).name)
 
 

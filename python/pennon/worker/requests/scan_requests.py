@@ -1,7 +1,8 @@
-"""Plans a scan for Spark's scan builder, and keeps the answer while the table has that version.
+"""Handlers of the driver's requests about scans.
 
-The plan is kept by itself (``kept_plans.py``), for other requests name it. What Spark is told of it
-takes four times as long as to find it, and the same query asks the same again.
+The answer to ``plan_scan`` is kept while the table has that version. The plan is kept by itself
+(``kept_plans.py``), for the other requests name it. What Spark is told of it takes four times as
+long as to find it, and the same query asks the same again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from pennon.caching import Cache, TableKey, storage_identity
+from pennon.catalog.columns.catalog_text import catalog_text, is_estimated_type
 from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
 from pennon.catalog.columns.spark_types import arrow_schema
 from pennon.catalog.partitioning import sort_key
@@ -20,18 +24,19 @@ from pennon.leaf.read.metadata_columns import constant_columns
 from pennon.planning import explain, summary
 from pennon.planning.evaluation import Evaluation
 from pennon.planning.leaf_order import known_order
-from pennon.planning.reports.identity_tuples import identity_names
+from pennon.planning.reports.column_summaries import scan_summary
+from pennon.planning.reports.identity_tuples import identity_names, identity_tuples
+from pennon.planning.reports.scan_report import scan_report
 from pennon.planning.runtime_filter import filter_columns
 from pennon.planning.splits import pack
 from pennon.streams import StreamOptions
-from pennon.worker.messages.messages import PackedSplit, PlanScan, PlanScanReply
-from pennon.worker.plans.kept_plans import is_repeated, plan_of, reopened
+from pennon.worker.messages import scan_messages as m
+from pennon.worker.plans.kept_plans import filtered_plan, find_plan, is_repeated, plan_of, reopened
 from pennon.worker.plans.packed_splits import packed_splits
+from pennon.worker.wire.split_texts import split_column
 from pennon.worker.wire.tokens import ScanToken, TableToken
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from pennon.planning import ScanPlan
 
 # Of more leaves many plans never need the packed splits: joins and aggregates read in other ways.
@@ -41,18 +46,18 @@ _REPLIES_BYTES: Final = 16 << 20
 _REPLY_BYTES: Final = 4 << 10
 
 
-def _weight(reply: PlanScanReply) -> int:
+def _weight(reply: m.PlanScanReply) -> int:
     texts = (reply.scan, reply.plan, reply.description, reply.details)
     packed = sum(len(split.object_ids) + len(split.split) for split in reply.packed or ())
     return _REPLY_BYTES + sum(map(len, texts)) + packed
 
 
-_replies: Final[Cache[PlanScanReply]] = Cache(
+_replies: Final[Cache[m.PlanScanReply]] = Cache(
     "answers about scans", max_bytes=_REPLIES_BYTES, weigh=_weight
 )
 
 
-def plan_scan(request: PlanScan) -> PlanScanReply:
+def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
     """Answer ``plan_scan``."""
     table = TableToken.from_json(request.table)
     check_read_options(table.name, request.options)
@@ -78,7 +83,7 @@ def plan_scan(request: PlanScan) -> PlanScanReply:
     return reply if option is None else replace(reply, stream_option=option)
 
 
-def _planned(request: PlanScan, full: pa.Schema) -> PlanScanReply:
+def _planned(request: m.PlanScan, full: pa.Schema) -> m.PlanScanReply:
     columns = with_field_ids(arrow_schema(request.schema), full)
     constants = constant_columns(columns)
     token, kept = plan_of(
@@ -103,7 +108,7 @@ def _planned(request: PlanScan, full: pa.Schema) -> PlanScanReply:
         order,
         plan.identity,
     )
-    return PlanScanReply(
+    return m.PlanScanReply(
         scan=scan.to_json(),
         plan=token,
         splits=plan.table.num_rows,
@@ -123,7 +128,7 @@ def _planned(request: PlanScan, full: pa.Schema) -> PlanScanReply:
     )
 
 
-def _packed(plan: ScanPlan, request: PlanScan) -> tuple[PackedSplit, ...] | None:
+def _packed(plan: ScanPlan, request: m.PlanScan) -> tuple[m.PackedSplit, ...] | None:
     """Pack the leaves of a plan; None where their splits are many."""
     if plan.table.num_rows > _MOST_PACKED:
         return None
@@ -131,4 +136,60 @@ def _packed(plan: ScanPlan, request: PlanScan) -> tuple[PackedSplit, ...] | None
     if len(tasks) > _MOST_PACKED:
         return None
     splits = packed_splits(plan.table, tasks).to_pylist()
-    return tuple(PackedSplit(split["object_id"], split["split"]) for split in splits)
+    return tuple(m.PackedSplit(split["object_id"], split["split"]) for split in splits)
+
+
+def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
+    """Answer ``list_splits``: one split per leaf, with the values of the reported keys."""
+    plan = find_plan(request.catalog, request.plan).plan
+    snapshot, leaves = plan.snapshot, plan.table
+    schema = with_field_ids(arrow_schema(request.schema), snapshot.schema.arrow)
+    grouping = report(snapshot, plan, frozenset(column_paths(schema)))
+    columns = {"object_id": leaves["object_id"], "split": split_column(leaves)}
+    if grouping is not None:
+        values = grouping.values
+        columns.update(zip(values.column_names, values.columns, strict=True))
+    return m.SplitsReply(arrow=True), pa.table(columns)
+
+
+def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
+    """Answer ``pack_splits``; a split of several leaves lists their object ids."""
+    plan = filtered_plan(request.catalog, request.plan, request.predicates)
+    tasks = pack(plan, request.num_tasks, request.max_bytes)
+    return m.SplitsReply(arrow=True), packed_splits(plan.table, tasks)
+
+
+def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
+    """Answer ``prune_splits``."""
+    plan = filtered_plan(request.catalog, request.plan, request.predicates)
+    return m.PruneSplitsReply(tuple(plan.table["object_id"].to_pylist()))
+
+
+def explain_scan(request: m.ExplainScan) -> m.ExplainScanReply:
+    """Answer ``explain_scan``."""
+    return m.ExplainScanReply(tuple(scan_report(find_plan(request.catalog, request.plan).plan)))
+
+
+def summarize_columns(request: m.SummarizeColumns) -> m.SummarizeColumnsReply:
+    """Answer ``summarize_columns``."""
+    summary = scan_summary(find_plan(request.catalog, request.plan).plan, request.columns)
+    return m.SummarizeColumnsReply(
+        summary.num_rows,
+        tuple(
+            m.ColumnSummaryText(
+                name,
+                catalog_text(column.lower),
+                catalog_text(column.upper),
+                column.null_count,
+                column.distinct_count,
+            )
+            for name, column in summary.columns.items()
+            if is_estimated_type(column.lower.type)
+        ),
+    )
+
+
+def partition_tuples(request: m.PartitionTuples) -> tuple[m.PartitionTuplesReply, pa.Table]:
+    """Answer ``partition_tuples``."""
+    plan = find_plan(request.catalog, request.plan).plan
+    return m.PartitionTuplesReply(arrow=True), identity_tuples(plan, request.columns)

@@ -1,0 +1,186 @@
+"""The requests about scans, from their plans to their rows, and the replies.
+
+``scan``, ``split`` and ``fragment`` hold storage options and are never printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pennon.worker.messages.messages import CatalogRequest, JsonObject, TableRequest
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest(CatalogRequest):
+    """A request about a planned scan: ``plan`` is its token."""
+
+    plan: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanScan(TableRequest):
+    """A scan with its pruned columns; ``unrepeated``: what Spark does not evaluate, by position."""
+
+    op: ClassVar[str] = "plan_scan"
+    schema: object
+    predicates: tuple[str, ...]
+    unrepeated: tuple[int, ...]
+    options: Mapping[str, str]
+    row_change: bool
+    time_zone: str
+    num_tasks: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSplit:
+    """One of few splits of a scan that nothing groups; ``object_ids`` are apart by commas."""
+
+    object_ids: str
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanScanReply:
+    """The whole scan; ``packed`` if it is short; ``stream_option``: one that only streams have."""
+
+    scan: str
+    plan: str
+    splits: int
+    keys: tuple[JsonObject, ...]
+    partitions_total: int
+    rows: int | None
+    bytes: int | None
+    description: str
+    details: str
+    ordering: tuple[JsonObject, ...]
+    filter_columns: tuple[str, ...]
+    partition_columns: tuple[str, ...]
+    decided: tuple[int, ...]
+    filtered: tuple[int, ...]
+    packed: tuple[PackedSplit, ...] | None
+    stream_option: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListSplits(PlanRequest):
+    """The splits of a planned scan, asked for when Spark wants to see them; many never are."""
+
+    op: ClassVar[str] = "list_splits"
+    schema: object
+
+
+@dataclass(frozen=True, slots=True)
+class PackSplits(PlanRequest):
+    """Other splits of a planned scan; ``predicates`` are those that the query found running."""
+
+    op: ClassVar[str] = "pack_splits"
+    num_tasks: int
+    max_bytes: int
+    predicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitsReply:
+    """An Arrow stream with one row per split follows."""
+
+    arrow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PruneSplits(PlanRequest):
+    """Runtime filtering of a planned scan, by the predicates that the query found."""
+
+    op: ClassVar[str] = "prune_splits"
+    predicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PruneSplitsReply:
+    """Partitions that are still possible."""
+
+    object_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainScan(PlanRequest):
+    """What a planned scan reads, and why."""
+
+    op: ClassVar[str] = "explain_scan"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainScanReply:
+    """Pairs of a line's title and its text."""
+
+    rows: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizeColumns(PlanRequest):
+    """What is known of columns over all partitions of a planned scan."""
+
+    op: ClassVar[str] = "summarize_columns"
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSummaryText:
+    """That of a column; bounds as Spark writes them for its own catalog, null where unknown."""
+
+    name: str
+    lower: str | None
+    upper: str | None
+    null_count: int
+    distinct_count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizeColumnsReply:
+    """Those columns of which something is known, and about how many rows the scan gives."""
+
+    rows: int | None
+    columns: tuple[ColumnSummaryText, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTuples(PlanRequest):
+    """The values that the partitions of a planned scan have of columns."""
+
+    op: ClassVar[str] = "partition_tuples"
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTuplesReply:
+    """Goes before a table of the columns, each tuple once; without rows for too many."""
+
+    arrow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One task's rows, sorted where the scan said so; an Arrow stream of the pruned schema."""
+
+    op: ClassVar[str] = "read"
+    scan: str
+    split: str
+    ordered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunFragment:
+    """One task's rows of a fragment; the Arrow stream that follows has the promised columns."""
+
+    op: ClassVar[str] = "run_fragment"
+    fragment: str
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReply:
+    """The stream follows."""
+
+    arrow: bool
