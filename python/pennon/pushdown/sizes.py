@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 MOST_PAIRS: Final = 2e8
 """So many pairs of rows a worker compares one by one in about a second."""
 
+HASH_TABLE_EXPANSION: Final = 3
+"""Rows take about so many times as much memory in a hash table as in files and in batches."""
+
 _BYTES_OF_A_TEXT: Final = 24
 _BYTES_OF_A_NESTED_VALUE: Final = 100
 

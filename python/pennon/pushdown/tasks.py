@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pennon.grouping.resolve.key_group import DerivedKeys
 from pennon.grouping.tasks.assignment import ASSIGNED, assign
 from pennon.planning.splits import pack
-from pennon.pushdown.sizes import holds_rows
+from pennon.pushdown.sizes import HASH_TABLE_EXPANSION, holds_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,15 +27,12 @@ if TYPE_CHECKING:
 
     from pennon.grouping.resolve.key_group import KeyGroup
     from pennon.grouping.tasks.task_target import TaskTarget
-    from pennon.plan import PlanNode
     from pennon.planning import ScanPlan
     from pennon.pushdown.candidates import Candidate
+    from pennon.pushdown.division import Division
     from pennon.spec.functions.partition_layout import LayoutFunction
 
     Numbers = npt.NDArray[np.int64]
-
-# Rows take about this many times as much memory in a hash table as on disk.
-_EXPANSION: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ class FragmentTasks:
 
 def tasks_of(
     candidate: Candidate,
-    keyed: tuple[DerivedKeys, Sequence[PlanNode]],
+    division: Division,
     plans: Mapping[int, ScanPlan],
     target: TaskTarget,
     *,
@@ -80,7 +77,7 @@ def tasks_of(
 
     Args:
         candidate: The fragment.
-        keyed: The keys of its scans, and the plan that they were found in.
+        division: The query, and the keys of its scans.
         plans: What each scan reads.
         target: What tasks should look like.
         pool_bytes: The memory of a worker's queries.
@@ -92,11 +89,12 @@ def tasks_of(
         return FragmentTasks.of(_everything(plans))
     if candidate.group is None:
         return _packed(plans, target)
-    tasks = _assigned(candidate.group, keyed, plans, target)
-    holds_all = holds_rows(keyed[1], candidate.positions)
-    if tasks is None or _most_held(tasks, plans, holds_all=holds_all) * _EXPANSION > pool_bytes:
+    tasks = _assigned(candidate.group, division, plans, target)
+    if tasks is None:
         return None
-    return tasks
+    holds_all = holds_rows(division.view, candidate.positions)
+    held = _most_held(tasks, plans, holds_all=holds_all)
+    return None if held * HASH_TABLE_EXPANSION > pool_bytes else tasks
 
 
 def _everything(plans: Mapping[int, ScanPlan]) -> pa.Table:
@@ -135,22 +133,22 @@ def _packed(plans: Mapping[int, ScanPlan], target: TaskTarget) -> FragmentTasks:
 
 def _assigned(
     group: KeyGroup,
-    keyed: tuple[DerivedKeys, Sequence[PlanNode]],
+    division: Division,
     plans: Mapping[int, ScanPlan],
     target: TaskTarget,
 ) -> FragmentTasks | None:
-    keys, plan_nodes = keyed
+    functions = {scan: division.keys.scans[scan] for scan in group.scans}
     own = DerivedKeys(
-        {scan: keys.scans[scan] for scan in group.scans},
+        functions,
         frozenset((*group.joins, *group.groupings)),
         {},
         groups=(group,),
     )
     leaves = {scan: plans[scan].table for scan in group.scans}
-    assignment = assign(own, plan_nodes, leaves, target)
+    assignment = assign(own, division.view, leaves, target)
     if set(assignment.keys.scans) != set(group.scans):
         return None
-    groupings = {scan: (keys.scans[scan], assignment.notes[scan]) for scan in group.scans}
+    groupings = {scan: (functions[scan], assignment.notes[scan]) for scan in group.scans}
     return FragmentTasks.of(assignment.rows, groupings)
 
 

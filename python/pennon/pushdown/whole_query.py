@@ -10,12 +10,18 @@ spill. Small filtered sides are evaluated first where they may rule out leaves o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pennon.plan import Group, Join, JoinType, Limit, Scan, Window, children_of
 from pennon.pushdown.candidates import Candidate, candidate_in_one_task
 from pennon.pushdown.division import Division, with_small_values
-from pennon.pushdown.sizes import MOST_PAIRS, holds_rows, row_bytes, sizes_of
+from pennon.pushdown.sizes import (
+    HASH_TABLE_EXPANSION,
+    MOST_PAIRS,
+    holds_rows,
+    row_bytes,
+    sizes_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +30,6 @@ if TYPE_CHECKING:
     from pennon.plan import Plan
     from pennon.predicate.semantics import Semantics
     from pennon.pushdown.sizes import Size
-
-# Rows take about this many times as much memory in a hash table as in a scan's batches.
-_EXPANSION: Final = 3
 
 
 def whole_query(
@@ -61,7 +64,7 @@ def whole_query(
         return None
     read = [sizes[scan].read_bytes for scan in scans]
     held = sum(read) - (0 if holds_rows(plan, plan.subtree(root)) else max(read))
-    if not least_bytes < sum(read) <= most_bytes or held * _EXPANSION > pool_bytes:
+    if not least_bytes < sum(read) <= most_bytes or held * HASH_TABLE_EXPANSION > pool_bytes:
         return None
     if sizes[root].pairs > MOST_PAIRS:
         return None

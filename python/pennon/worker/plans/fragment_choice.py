@@ -192,8 +192,7 @@ class _Planner:
         if self.has_answer_below(candidate.root):
             return None
         read = {scan: self.plans[scan] for scan in query.scans}
-        keyed = (division.keys, division.view)
-        tasks = tasks_of(candidate, keyed, read, self.target, pool_bytes=self.pool_bytes)
+        tasks = tasks_of(candidate, division, read, self.target, pool_bytes=self.pool_bytes)
         if tasks is None:
             return None
         parts = tuple(map(self.part, query.parts))
