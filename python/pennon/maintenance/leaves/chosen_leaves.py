@@ -6,12 +6,10 @@ procedure has no such filter: a condition that is not understood would choose th
 
 from __future__ import annotations
 
-from pennon.errors import PredicateNotEvaluable
 from pennon.maintenance.leaves.session_times import in_session_zone
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan
-from pennon.planning.binding.bound_predicate import all_of, conjuncts, not_evaluable
-from pennon.predicate.dialect import DataFusion
+from pennon.planning.binding.bound_predicate import all_of, check_evaluable, conjuncts
 from pennon.predicate.normalize import normalize
 from pennon.predicate.parse import parse_expression
 
@@ -40,13 +38,7 @@ def chosen_leaves(snapshot: Snapshot, where: str | None, time_zone: str = "UTC")
         )
         plan = plan_scan(snapshot, [normalize(read)], time_zone=time_zone)
         undecided = [part for part in conjuncts(plan.bound) if part not in plan.decided]
-        unknown = not_evaluable(all_of(undecided))
-        if unknown is not None:
-            raise PredicateNotEvaluable(
-                predicate=unknown.expression.sql(dialect=DataFusion),
-                namespace=snapshot.location,
-                reason=f"it is not known that DataFusion computes it as Spark does ({unknown.why})",
-            )
+        check_evaluable(all_of(undecided), snapshot.location)
         rows = plan.table
     object_ids: list[str] = rows["object_id"].to_pylist()
     return object_ids

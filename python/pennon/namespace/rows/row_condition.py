@@ -1,24 +1,21 @@
-"""Refuses conditions on rows that Python does not compute, whether there are rows or not."""
+"""Refuses a condition on rows before anything is done by it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pennon.errors import PredicateNotEvaluable
-from pennon.planning.binding.bound_predicate import not_evaluable
+from pennon.planning.binding.bound_predicate import check_evaluable
 from pennon.planning.scan_plan import bound_condition
-from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 
 if TYPE_CHECKING:
     from pennon.manifest import Snapshot
-    from pennon.planning.binding.bound_predicate import BoundPredicate
 
-__all__ = ["check_condition", "check_evaluable"]
+__all__ = ["check_condition"]
 
 
 def check_condition(snapshot: Snapshot, where: str) -> None:
-    """Refuse a condition before anything is done by it; as ``check_evaluable``.
+    """Refuse a condition that Python does not compute, whether there are rows or not.
 
     Args:
         snapshot: The table.
@@ -31,23 +28,3 @@ def check_condition(snapshot: Snapshot, where: str) -> None:
     """
     bound = bound_condition(snapshot, [parse_predicate(where)], time_zone="UTC")
     check_evaluable(bound, snapshot.location)
-
-
-def check_evaluable(predicate: BoundPredicate, location: str) -> None:
-    """Refuse a predicate that is not understood, whether there is a row to ask of or not.
-
-    Args:
-        predicate: What rows shall satisfy.
-        location: The table, for the error.
-
-    Raises:
-        PredicateNotEvaluable: A part of it is no condition on a row, as an aggregate is none, or
-            DataFusion may compute it otherwise than Spark.
-    """
-    unknown = not_evaluable(predicate)
-    if unknown is not None:
-        raise PredicateNotEvaluable(
-            predicate=unknown.expression.sql(dialect=DataFusion),
-            namespace=location,
-            reason=f"it is not known that DataFusion computes it as Spark does ({unknown.why})",
-        )

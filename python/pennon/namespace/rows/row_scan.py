@@ -11,8 +11,8 @@ import pyarrow as pa
 from pennon.arguments import checked_methods
 from pennon.execution import BatchStream, LeafRead, Relation, run_ahead
 from pennon.execution.engine_failures import failure_of_values
-from pennon.namespace.rows.row_condition import check_evaluable
 from pennon.planning import plan_scan
+from pennon.planning.binding.bound_predicate import check_evaluable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

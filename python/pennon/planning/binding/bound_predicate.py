@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from pennon.errors import PredicateNotEvaluable
 from pennon.predicate.comparison import Comparison, Operator
+from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -231,6 +233,26 @@ def not_evaluable(predicate: BoundPredicate) -> ComputedCondition | None:
         case ComputedCondition() if predicate.why:
             return predicate
     return None
+
+
+def check_evaluable(predicate: BoundPredicate, location: str) -> None:
+    """Refuse a predicate that is not understood, whether there is a row to ask of or not.
+
+    Args:
+        predicate: What rows shall satisfy.
+        location: The table, for the error.
+
+    Raises:
+        PredicateNotEvaluable: A part of it is no condition on a row, as an aggregate is none, or
+            DataFusion may compute it otherwise than Spark.
+    """
+    unknown = not_evaluable(predicate)
+    if unknown is not None:
+        raise PredicateNotEvaluable(
+            predicate=unknown.expression.sql(dialect=DataFusion),
+            namespace=location,
+            reason=f"it is not known that DataFusion computes it as Spark does ({unknown.why})",
+        )
 
 
 def columns(predicate: BoundPredicate) -> Iterator[SourceColumn]:
