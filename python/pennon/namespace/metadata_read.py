@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.errors import TableNotFound
-from pennon.metadata_tables import METADATA_TABLES, Selection
+from pennon.metadata_tables import Selection, tables_of
 
 if TYPE_CHECKING:
     from pennon.catalog.tables.loaded_table import Table
@@ -25,12 +25,7 @@ def read_metadata_table(table: Table, name: str) -> pa.Table:
     Raises:
         TableNotFound: There is none of that name; lists those there are.
     """
-    has_manifest = table.stored.has_manifest
-    metadata_tables = {
-        metadata_table.name: metadata_table
-        for metadata_table in METADATA_TABLES.values()
-        if has_manifest or not metadata_table.needs_manifest
-    }
+    metadata_tables = tables_of(has_manifest=table.stored.has_manifest)
     definition = metadata_tables.get(name.lower())
     if definition is None:
         near = f"the metadata tables of {table.name} are {', '.join(sorted(metadata_tables))}"

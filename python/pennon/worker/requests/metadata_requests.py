@@ -20,7 +20,7 @@ from pennon.errors import (
     UnsupportedTableChange,
 )
 from pennon.execution import BatchStream
-from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection
+from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection, tables_of
 from pennon.metadata_tables.change_feed import ChangeRange, change_feed
 from pennon.worker.messages import messages as m
 from pennon.worker.messages.metadata_messages import LoadChanges, MetadataRows, ReadMetadata
@@ -68,15 +68,10 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
             _check_is_no_metadata(request.catalog, tuple(above))
             raise
         return None
-    definition = METADATA_TABLES.get(name.lower())
-    has_manifest = table.stored.has_manifest
-    if definition is None or (definition.needs_manifest and not has_manifest):
-        names = [
-            metadata_table.name
-            for metadata_table in METADATA_TABLES.values()
-            if has_manifest or not metadata_table.needs_manifest
-        ]
-        near = f"{table.name} is a table, whose metadata tables are {', '.join(names)}"
+    metadata_tables = tables_of(has_manifest=table.stored.has_manifest)
+    definition = metadata_tables.get(name.lower())
+    if definition is None:
+        near = f"{table.name} is a table, whose metadata tables are {', '.join(metadata_tables)}"
         if name.lower().startswith(_VERSIONS_OF_ICEBERG):
             near = f"earlier versions are read by {table.name} VERSION AS OF …"
         raise TableNotFound(table=request.catalog.full_name(request.identifier), near=near)
