@@ -215,8 +215,7 @@ class _Progress:
         if self._tracker is None:
             return
         stages = [
-            self._tracker.getStageInfo(getactivestageid)
-            for getactivestageid in self._tracker.getActiveStageIds()
+            self._tracker.getStageInfo(stage_id) for stage_id in self._tracker.getActiveStageIds()
         ]
         started = [stage for stage in stages if stage is not None]
         if not started:
