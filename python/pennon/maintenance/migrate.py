@@ -19,7 +19,7 @@ from pennon.errors import LeafTypeMismatch, MigrationRefused, PartitionFieldExis
 from pennon.leaf import open_leaf
 from pennon.leaf.schema.adopted_dataset import columns_by_name, state_ids
 from pennon.leaf.write.leaf_commit import LeafCommit
-from pennon.maintenance.leaves.partition_values import RowValues, differs, tuple_text
+from pennon.maintenance.leaves.partition_values import RowValues, differs, is_same_value, tuple_text
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot, leaf_name
 from pennon.manifest.dataset.storage import StorageOptions
@@ -274,7 +274,4 @@ class _Migration:
 
 
 def _same(one: _Tuple, other: _Tuple) -> bool:
-    return all(
-        not differs(pa.array([a], b.type), pa.array([b], b.type))[0].as_py()
-        for a, b in zip(one, other, strict=True)
-    )
+    return all(is_same_value(a, b) for a, b in zip(one, other, strict=True))

@@ -28,7 +28,7 @@ from pennon.leaf.write.main_branch import stop_auto_cleanup
 from pennon.maintenance.adoption.given_values import path_values, values_of_spec
 from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows
 from pennon.maintenance.adoption.recovery import recovered_tuple
-from pennon.maintenance.leaves.partition_values import RowValues, differs, tuple_text
+from pennon.maintenance.leaves.partition_values import RowValues, differs, is_same_value, tuple_text
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import (
     ConcurrentChange,
@@ -279,7 +279,7 @@ def _tuple(
             values = {**stated_values, **row_tuple.values}
             for name, value in row_tuple.values.items():
                 stated = stated_values.get(name)
-                if stated is not None and _differ(stated, value):
+                if stated is not None and not is_same_value(stated, value):
                     why = (
                         f"its rows have {tuple_text({name: value})}, but"
                         f" {tuple_text({name: stated})} was given or is in its path"
@@ -290,11 +290,6 @@ def _tuple(
         why = f"it has no rows from which to compute {', '.join(missing)}"
         raise refused(snapshot, source, why, "Give the values (--values name=value)")
     return values
-
-
-def _differ(one: pa.Scalar, other: pa.Scalar) -> bool:
-    data_type = other.type
-    return bool(differs(pa.array([one], data_type), pa.array([other], data_type))[0].as_py())
 
 
 def _check_apart(snapshot: Snapshot, candidates: Sequence[_Candidate]) -> None:

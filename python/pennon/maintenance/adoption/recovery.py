@@ -72,20 +72,16 @@ def _from_ends(dataset: lance.LanceDataset, rows: RowValues) -> OneTuple | None:
         return None
     table = pa.table(ends)
     values = rows.of(table)
-    if any(
-        least_and_greatest[0] != least_and_greatest[1] for least_and_greatest in values.values()
-    ):
+    if any(least != greatest for least, greatest in values.values()):
         return None
     for field in rows.fields:
         level = _LEVELS.get(type(field.transform))
         if level is None:
             continue
-        first, last = level(_source(table, field, rows))
+        first, last = level(rows.source(table, field.source_ids[0]))
         if first != last:
             return None
-    return OneTuple(
-        {name: least_and_greatest[0] for name, least_and_greatest in values.items()}, num_rows
-    )
+    return OneTuple({name: least for name, (least, _) in values.items()}, num_rows)
 
 
 def _is_ordered(partition_field: PartitionField, rows: RowValues) -> bool:
@@ -96,9 +92,3 @@ def _is_ordered(partition_field: PartitionField, rows: RowValues) -> bool:
     return (
         source is not None and len(source.path) == 1 and not pa.types.is_floating(source.field.type)
     )
-
-
-def _source(table: pa.Table, partition_field: PartitionField, rows: RowValues) -> pa.Array:
-    source = rows.schema.field_by_id(partition_field.source_ids[0])
-    assert source is not None  # noqa: S101 - `fields` have their sources
-    return table[source.path[0]].combine_chunks()

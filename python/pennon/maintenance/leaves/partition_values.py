@@ -18,7 +18,7 @@ from pennon.manifest.format.properties import text_of_value
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transforms.expression import Expression
 
-__all__ = ["RowValues", "differs", "tuple_text"]
+__all__ = ["RowValues", "differs", "is_same_value", "tuple_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,13 @@ class RowValues:
         return {field.field_id: self._values(rows, field) for field in self.fields}
 
     def _values(self, rows: pa.RecordBatch | pa.Table, field: PartitionField) -> pa.Array:
-        sources = [self._source(rows, source) for source in field.source_ids]
+        sources = [self.source(rows, source) for source in field.source_ids]
         kinds = [source.type for source in sources]
         sql = field.derivation.expression(kinds)
         return Expression(sql, self.types[field.field_id]).apply(sources)
 
-    def _source(self, rows: pa.RecordBatch | pa.Table, source_id: int) -> pa.Array:
+    def source(self, rows: pa.RecordBatch | pa.Table, source_id: int) -> pa.Array:
+        """Take a source column of ``fields`` out of rows of ``columns``."""
         column = self.schema.field_by_id(source_id)
         assert column is not None  # noqa: S101 - `fields` leaves the others out
         top = rows.column(column.path[0])
@@ -95,6 +96,18 @@ def differs(left: pa.Array, right: pa.Array) -> pa.Array:
         both = pc.and_(pc.is_nan(left), pc.is_nan(right))
         unequal = pc.and_not(unequal, pc.fill_null(both, fill_value=False))
     return pc.or_(unequal, pc.xor(pc.is_null(left), pc.is_null(right)))
+
+
+def is_same_value(left: pa.Scalar, right: pa.Scalar) -> bool:
+    """Whether two partition values of one type are one value; as ``differs``.
+
+    Example:
+        >>> is_same_value(pa.scalar(None, pa.int32()), pa.scalar(None, pa.int32()))
+        True
+    """
+    data_type = right.type
+    both = (pa.array([value], data_type) for value in (left, right))
+    return not differs(*both)[0].as_py()
 
 
 def tuple_text(values: Mapping[str, pa.Scalar]) -> str:
