@@ -127,18 +127,18 @@ def _stage(
         written += write_partitions(rows, target)
     for piece in () if order is None else _pieces(rows):
         # Each piece has files of its own, so that the rows of every file are sorted.
-        places_of_pieces: list[pa.Array] = []
+        places_in_piece: list[pa.Array] = []
         ordered = clustered(
             piece,
             snapshot,
             spec,
             order,
             gathered_bytes=2 * _PIECE_BYTES,
-            observe=places_of_pieces.append,
+            observe=places_in_piece.append,
         )
         written += write_partitions(ordered, target)
         places += [
-            pa.array(places.to_numpy().astype("int64") + num_seen) for places in places_of_pieces
+            pa.array(in_piece.to_numpy().astype("int64") + num_seen) for in_piece in places_in_piece
         ]
         num_seen += sum(fragment.num_rows for fragment in piece)
     staged = written[first:]

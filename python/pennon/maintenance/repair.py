@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from pennon.errors import ManifestNotRepairable, PennonError
 from pennon.leaf import open_leaf
-from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, tuple_of_rows
+from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, OneTuple, tuple_of_rows
 from pennon.maintenance.checks.manifest_rows import RawRow, RawRows
 from pennon.maintenance.checks.missing_files import missing_files
 from pennon.maintenance.leaf_versions import VersionUnknown, forgotten_version
@@ -245,8 +245,8 @@ class _Repair:
                 why = f"the rows of leaf {row.location} give several tuples: {first}, {other}"
             case NoRows():
                 why = f"leaf {row.location} has no rows to compute its partition values from"
-            case found_tuple:
-                return {**values, **_by_column(found_tuple.values)}
+            case OneTuple(values=row_values):
+                return {**values, **_by_column(row_values)}
         raise ManifestNotRepairable(
             location=self.location,
             why=why,

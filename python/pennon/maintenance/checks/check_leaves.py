@@ -6,6 +6,7 @@ partition field, not once per leaf.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -173,8 +174,9 @@ def _schema_findings(
             problem = f"column {name} states the id {match.stored.stated_id}"
             yield violation(_SCHEMA, where, f"{problem}, not {field_id_of(match.expected)}")
     stated = [leaf_field.stated_id for leaf_field in fields if leaf_field.stated_id is not None]
-    for twice in sorted({count for count in stated if stated.count(count) > 1}):
-        yield violation(_SCHEMA, where, f"two columns state the id {twice}")
+    for field_id, count in sorted(Counter(stated).items()):
+        if count > 1:
+            yield violation(_SCHEMA, where, f"two columns state the id {field_id}")
     for leaf_field in fields:
         if id(leaf_field) not in used:
             yield note(
@@ -188,18 +190,16 @@ class _Values:
     def __init__(self, check: LeafCheck, spec: PartitionSpec) -> None:
         self._check = check
         table = check.raw.table
-        statistics = {
-            partition_field.field_id: partition_field.column for partition_field in spec.fields
-        }
-        in_manifest = {
-            name: column for name, column in statistics.items() if column in table.column_names
-        }
-        types = {name: table.schema.field(column).type for name, column in in_manifest.items()}
-        lost = [name for name in statistics if name not in in_manifest]
         self._spec = spec
+        self._columns = {
+            partition_field.field_id: partition_field.column
+            for partition_field in spec.fields
+            if partition_field.column in table.column_names
+        }
+        types = {name: table.schema.field(column).type for name, column in self._columns.items()}
         self._rows = RowValues(spec, check.schema, types)
-        self._columns = in_manifest
-        self._is_computable = not lost and bool(self._rows.fields)
+        has_all_columns = len(self._columns) == len(spec.fields)
+        self._is_computable = has_all_columns and bool(self._rows.fields)
         self._batches: list[pa.RecordBatch] = []
         self._owners: list[RawRow] = []
         self._waiting = 0
