@@ -15,10 +15,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from tests.conftest import RUN_CONF
 from tests.spark.expressions.random_rows import SESSIONS, compared_with_spark
-
-from pennon import session
+from tests.torture_session import torture_session
 
 _PORTION: Final = 5_000
 
@@ -30,12 +28,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     options = parser.parse_args()
     failed = 0
-    with tempfile.TemporaryDirectory(prefix="pennon-expressions-") as folder:
-        builder = session.spark(root=Path(folder) / "lake").master("local[2]")
-        for name, value in RUN_CONF.items():
-            builder.config(name, value)
-        spark = builder.getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
+    with torture_session({}) as (spark, folder):
         for number in range(-(-options.rows // _PORTION)):
             seed, count = options.seed + number, min(_PORTION, options.rows - number * _PORTION)
             for ansi, zone in SESSIONS:
@@ -47,7 +40,6 @@ def main() -> int:
                 for expression, rows in compared.different.items():
                     print(f"--seed {seed} --rows {count}: {expression}: {rows!a}", flush=True)
                 failed += len(compared.different)
-        spark.stop()
     print(f"seed {options.seed}: {failed} expressions differ")
     return 1 if failed else 0
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,10 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from tests.conftest import RUN_CONF
 from tests.torture.random_columns import RandomColumns
+from tests.torture_session import torture_session
 
-from pennon import session
 from pennon.grouping.derived_key import surrogate_of
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.calendar import Day, Hour, Month, Year
@@ -187,15 +185,10 @@ def main() -> int:
     parser.add_argument("--only", choices=KINDS, help="run just this type")
     options = parser.parse_args()
     failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        builder = session.spark(root=Path(folder) / "lake").master("local[2]")
-        for name, value in (RUN_CONF | READ_AS_WRITTEN).items():
-            builder.config(name, value)
-        spark = builder.getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
+    with torture_session(READ_AS_WRITTEN) as (spark, folder):
         for kind in [options.only] if options.only else KINDS:
             started = time.monotonic()
-            place = Path(folder) / str(KINDS.index(kind))
+            place = folder / str(KINDS.index(kind))
             place.mkdir()
             lines, count = disagreements(spark, place, kind, options.rows, options.seed)
             seconds = time.monotonic() - started
@@ -204,7 +197,6 @@ def main() -> int:
                 again = f"--rows {options.rows} --seed {options.seed} --only '{kind}'"
                 print(f"{line}\nagain: {sys.executable} -m tests.torture.functions {again}")
             failed += len(lines)
-        spark.stop()
     print(f"seed {options.seed}: {failed} functions differ")
     return 1 if failed else 0
 

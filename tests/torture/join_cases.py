@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tests.spark.assert_join import EXECUTION, executed_plan, shuffles_in
 from tests.torture.least_shuffles import least_shuffles
 from tests.torture.query_ends import random_query
+from tests.torture_session import NOT_COMPILED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,8 +28,7 @@ FAST = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    **NOT_COMPILED,
 }
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 # With the second ones few rows are much: groups are divided, or left to a shuffle.

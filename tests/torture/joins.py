@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -18,12 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.conftest import RUN_CONF
 from tests.spark.joins.joined_rows import ROWS
 from tests.torture.join_cases import FAST, Sessions, case_of, check
 from tests.torture.random_tables import random_tables
-
-from pennon import session
+from tests.torture_session import torture_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,14 +39,6 @@ SELECT IF(v % 10 < 7, 3, id) AS id, IF(v % 10 < 7, 2, a) AS a, IF(v % 10 < 7, 'b
   IF(v % 10 < 7, DATE'2019-12-30', d) AS d, i8, i16, i32, dec, bin, flag, v
 FROM ({rows})
 """
-ENGINE = {
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.ui.retainedExecutions": "1",
-    "spark.sql.ui.explainMode": "simple",
-    "spark.driver.extraJavaOptions": (
-        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xmn1g"
-    ),
-}
 
 
 def make_tables(spark: SparkSession, folder: Path, tables: Sequence[Table]) -> None:
@@ -159,15 +148,9 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keep the tables of the seed here")
     parser.add_argument("--master", default="local[2]", help="Spark's, as local-cluster[2,1,1024]")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as made:
-        folder = options.folder or Path(made)
-        builder = session.spark(root=folder / "lake").master(options.master)
-        for key, value in (RUN_CONF | FAST | ENGINE).items():
-            builder.config(key, value)
-        spark = builder.getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
+    own = torture_session(FAST, folder=options.folder, master=options.master)
+    with own as (spark, folder):
         failed = run(spark, folder, options)
-        spark.stop()
     return 1 if failed else 0
 
 

@@ -20,11 +20,9 @@ import duckdb
 import lance
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from tests.conftest import RUN_CONF
 from tests.torture.held_statements import analyzed
 from tests.torture.random_row_changes import COLUMNS, LAYOUTS, NAMES, rows, statement
-
-from pennon import session
+from tests.torture_session import NOT_COMPILED, torture_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,14 +34,10 @@ _BESIDE = 0.4
 _COPY_ON_WRITE = ", ".join(
     f"'write.{statement_}.mode' = 'copy-on-write'" for statement_ in ("delete", "update", "merge")
 )
-FAST = {
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.ui.retainedExecutions": "1",
+_SETTINGS = {
+    **NOT_COMPILED,
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
@@ -166,25 +160,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, help="begin no further table after so many")
     arguments = parser.parse_args()
-    builder = session.spark(root=tempfile.mkdtemp()).master("local[2]").appName("torture")
-    for key, value in {**RUN_CONF, **FAST}.items():
-        builder.config(key, value)
-    spark = builder.config("spark.sql.warehouse.dir", tempfile.mkdtemp()).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    spark.sql("CREATE NAMESPACE lance.torture")
     failed = done = 0
     started = time.monotonic()
-    for at in range(-(-arguments.statements // _STATEMENTS_PER_TABLE)):
-        if arguments.seconds is not None and time.monotonic() - started > arguments.seconds:
-            break
-        try:
-            run_table(spark, "lance.torture", arguments.seed + at, _STATEMENTS_PER_TABLE)
-        except Difference as difference:
-            failed += 1
-            print(difference, flush=True)
-        done += _STATEMENTS_PER_TABLE
-    print(f"{done} statements, {failed} tables differ")
-    spark.stop()
+    with torture_session(_SETTINGS) as (spark, _):
+        spark.sql("CREATE NAMESPACE lance.torture")
+        for at in range(-(-arguments.statements // _STATEMENTS_PER_TABLE)):
+            if arguments.seconds is not None and time.monotonic() - started > arguments.seconds:
+                break
+            try:
+                run_table(spark, "lance.torture", arguments.seed + at, _STATEMENTS_PER_TABLE)
+            except Difference as difference:
+                failed += 1
+                print(difference, flush=True)
+            done += _STATEMENTS_PER_TABLE
+        print(f"{done} statements, {failed} tables differ")
     sys.exit(failed > 0)
 
 

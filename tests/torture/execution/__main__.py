@@ -12,25 +12,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests import class_archive
-from tests.conftest import RUN_CONF
 from tests.torture.execution.sessions import StarSessions, left_to_spark
 from tests.torture.execution.star_queries import StarQueries
-from tests.torture.joins import ENGINE
+from tests.torture_session import torture_session
 
-from pennon import session
-
-_SPARK_DEFAULTS: Final = (
-    "spark.sql.autoBroadcastJoinThreshold",
-    "spark.sql.adaptive.autoBroadcastJoin",
-)
 _QUERIES_PER_SET: Final = 100
 
 
@@ -75,14 +66,7 @@ def main() -> int:
     parser.add_argument("--all-ways", action="store_true")
     parser.add_argument("--tally", type=Path)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="pennon-star-") as folder:
-        builder = session.spark(root=Path(folder) / "lake").master("local[2]")
-        for key, value in {**RUN_CONF, **ENGINE}.items():
-            if not key.startswith(_SPARK_DEFAULTS):
-                builder.config(key, value)
-        builder.config("spark.driver.extraJavaOptions", class_archive.options())
-        spark = builder.getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
+    with torture_session({}) as (spark, _):
         tally = Tally(options.seed)
         started = time.monotonic()
         sessions: StarSessions | None = None

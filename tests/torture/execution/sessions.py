@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from tests.torture.execution.star_tables import settings_of, tables_of
+from tests.torture_session import NOT_COMPILED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,14 +25,9 @@ MODES: Final[Mapping[str, Mapping[str, str]]] = {
     "one executor": {f"{_LIMITS}.oneTaskBytes": "1", f"{_LIMITS}.replicatedBytes": "64m"},
     "divided": {f"{_LIMITS}.oneTaskBytes": "0", f"{_LIMITS}.replicatedBytes": "64m"},
 }
-# Compiling what runs once over some hundred rows would take most of the time.
-_NOT_COMPILED: Final = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "2",
-}
+_SMALL: Final = {**NOT_COMPILED, "spark.sql.shuffle.partitions": "2"}
 _PLAIN: Final = {
-    **_NOT_COMPILED,
+    **_SMALL,
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
@@ -51,8 +47,7 @@ class StarSessions:
         self.settings = settings_of(number)
         self.plain = self.session(spark, _PLAIN)
         self.ways = {
-            name: self.session(spark, {**_NOT_COMPILED, **settings})
-            for name, settings in MODES.items()
+            name: self.session(spark, {**_SMALL, **settings}) for name, settings in MODES.items()
         }
         spark = self.ways["divided"]
         spark.sql(f"CREATE NAMESPACE {self.namespace}")

@@ -13,28 +13,23 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-import tempfile
 import time
 import traceback
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
-from tests.conftest import RUN_CONF
 from tests.spark.assert_join import EXECUTION, conf
-from tests.torture.joins import ENGINE
 from tests.torture.predicates.evolving_table import EvolvingTable, Version
 from tests.torture.predicates.kept_partitions import OneField, some_field
 from tests.torture.predicates.random_conditions import Conditions
-from tests.torture.row_changes import FAST
-
-from pennon import session
+from tests.torture_session import NOT_COMPILED, torture_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -48,8 +43,11 @@ _MOST_COLUMNS: Final = 3
 _SUBQUERIES: Final = 4
 _PER_FIELD: Final = 25
 _FIELDS_PER_TABLE: Final = 2
-# Parquet's bounds leave NaN out, and Spark's filters on them lose its rows.
-_REFERENCE: Final = {
+_SETTINGS: Final = {
+    **NOT_COMPILED,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    # Parquet's bounds leave NaN out, and Spark's filters on them lose its rows.
     "spark.sql.parquet.filterPushdown": "false",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
 }
@@ -73,11 +71,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no table after so many")
     options = parser.parse_args()
     tally, started = Tally(), time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="pennon-predicates-") as folder:
-        builder = session.spark(root=Path(folder) / "lake").master("local[2]")
-        for key, value in (RUN_CONF | FAST | ENGINE | _REFERENCE).items():
-            builder.config(key, value)
-        spark = builder.getOrCreate()
+    with torture_session(_SETTINGS) as (spark, folder):
         spark.sparkContext.setLogLevel("OFF")
         # Python's side of Spark writes each failure of a query, and many fail as they should.
         logging.getLogger("SQLQueryContextLogger").disabled = True
@@ -86,16 +80,15 @@ def main() -> int:
         while tally.conditions < options.conditions:
             if time.monotonic() - started > options.seconds:
                 break
-            run_table(spark, Path(folder), seed, min(_PER_TABLE, options.conditions), tally)
+            run_table(spark, folder, seed, min(_PER_TABLE, options.conditions), tally)
             for at in range(_FIELDS_PER_TABLE):
-                run_field(spark, Path(folder), seed * _FIELDS_PER_TABLE + at, tally)
+                run_field(spark, folder, seed * _FIELDS_PER_TABLE + at, tally)
             seed += 1
             print(
                 f"{tally.conditions} conditions, {tally.failing} fail in Spark, too,"
                 f" {tally.counted} counted by partitions, {tally.differ} differ",
                 flush=True,
             )
-        spark.stop()
     return tally.differ
 
 
