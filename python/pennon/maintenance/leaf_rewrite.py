@@ -58,7 +58,6 @@ def rewrite_leaves(
     snapshot: Snapshot,
     rewrites: Sequence[LeafRewrite],
     target_bytes: int,
-    operation: str = "compact",
 ) -> tuple[Outcome, int]:
     """Rewrite fragments of several leaves with one commit.
 
@@ -68,7 +67,6 @@ def rewrite_leaves(
         snapshot: The table that they were found in.
         rewrites: At most one per leaf.
         target_bytes: About how large a file becomes.
-        operation: What the history calls it.
 
     Returns:
         How the commit ended, and how many fragments it made; without a commit no file is left.
@@ -77,7 +75,7 @@ def rewrite_leaves(
         InternalError: A leaf has rows of another partition.
         StorageFailure: The storage refused.
     """
-    transaction = Transaction(snapshot, operation=operation)
+    transaction = Transaction(snapshot, operation="compact")
     staged: list[StagedPartition] = []
     with contextlib.ExitStack() as undo:
         undo.callback(_undo, transaction, staged)

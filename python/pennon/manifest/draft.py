@@ -106,15 +106,12 @@ def is_draft(properties: Mapping[str, object] | None) -> bool:
     return str((properties or {}).get(DRAFT_ENABLED)).lower() == "true"
 
 
-def read_draft(
-    location: str, storage_options: StorageOptions | None = None, above: str | None = None
-) -> DraftNamespace:
-    """Read a namespace of the older draft.
+def read_draft(location: str, storage_options: StorageOptions | None = None) -> DraftNamespace:
+    """Read the only namespace of the older draft in a folder.
 
     Args:
         location: The folder that holds its ``__manifest``.
         storage_options: Given to Lance.
-        above: The id of its namespace row; None for the only one that is there.
 
     Raises:
         NamespaceHasNoManifest: There is nothing.
@@ -122,13 +119,22 @@ def read_draft(
 
     Spec: the draft, §2 and §3.
     """
-    return draft_of(location, open_manifest(location, storage_options=storage_options), above)
+    return draft_of(location, open_manifest(location, storage_options=storage_options))
 
 
 def draft_of(
     location: str, manifest: lance.LanceDataset, above: str | None = None
 ) -> DraftNamespace:
-    """Read a namespace of the older draft from a version of its manifest; as ``read_draft``."""
+    """Read a namespace of the older draft from a version of its manifest.
+
+    Args:
+        location: The folder that holds its ``__manifest``.
+        manifest: The version.
+        above: The id of its namespace row; None for the only one that is there.
+
+    Raises:
+        DraftNotReadable: As of ``read_draft``.
+    """
     try:
         rows = manifest.to_table(columns=["object_id", "object_type", "location", "metadata"])
     except (OSError, RuntimeError, ValueError) as error:
