@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import LeafMissing, NamespaceHasNoManifest
-from pennon.leaf.dataset import open_leaf
 from pennon.maintenance.leaf_rewrite import LeafRewrite, rewrite_leaves
 from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.progress import Progress, no_progress
@@ -232,9 +231,8 @@ class _Compaction:
     def _of(self, snapshot: Snapshot, state: LeafState) -> LeafRewrite | None:
         if state.read_version is None or state.is_elsewhere:
             return None
-        options = snapshot.storage_options
         try:
-            dataset = open_leaf(snapshot.location, state.location, state.read_version, options)
+            dataset = state.opened(snapshot)
         except LeafMissing as error:
             self.done.notes.append(error.message)
             return None
@@ -242,12 +240,8 @@ class _Compaction:
             chosen = [] if _is_sorted(snapshot, state) else list(dataset.get_fragments())
         else:
             chosen = fragments_below(dataset, self.target_bytes // 2)
-        num_rows = sum(fragment.count_rows() for fragment in chosen)
-        if not num_rows:
-            return None
-        numbers = tuple(fragment.fragment_id for fragment in chosen)
-        version = state.read_version
-        return LeafRewrite(state.object_id, state.location, version, numbers, num_rows)
+        rewrite = LeafRewrite.of(state, state.read_version, chosen)
+        return rewrite if rewrite.num_rows else None
 
 
 def _is_sorted(snapshot: Snapshot, state: LeafState) -> bool:

@@ -30,6 +30,8 @@ from pennon.transaction.staging.staged import by_leaf
 if TYPE_CHECKING:
     import lance
 
+    from pennon.transaction.staging.leaf_state import LeafState
+
 __all__ = ["LeafRewrite", "rewrite_leaves"]
 
 _PIECE_BYTES: Final = 128 << 20
@@ -52,6 +54,15 @@ class LeafRewrite:
     version: int
     fragments: tuple[int, ...]
     num_rows: int
+
+    @classmethod
+    def of(
+        cls, state: LeafState, version: int, fragments: Sequence[lance.LanceFragment]
+    ) -> LeafRewrite:
+        """Put fragments of a leaf together, all of one version of it."""
+        numbers = tuple(fragment.fragment_id for fragment in fragments)
+        num_rows = sum(fragment.count_rows() for fragment in fragments)
+        return cls(state.object_id, state.location, version, numbers, num_rows)
 
 
 def rewrite_leaves(

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pennon.errors import InternalError
 from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, scan_view
-from pennon.leaf.dataset import check_is_main, open_leaf
+from pennon.leaf.dataset import check_is_main
 from pennon.leaf.write.partition_writer import write_partitions
 from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.progress import Progress, no_progress
@@ -196,6 +196,5 @@ def _rows(snapshot: Snapshot, states: Sequence[LeafState]) -> Iterator[pa.Record
 
 
 def _leaf(snapshot: Snapshot, state: LeafState) -> lance.LanceDataset:
-    location, options = snapshot.location, snapshot.storage_options
-    check_is_main(location, state.location, state.read_branch, state.read_tag)
-    return open_leaf(location, state.location, state.read_version, options)
+    check_is_main(snapshot.location, state.location, state.read_branch, state.read_tag)
+    return state.opened(snapshot)

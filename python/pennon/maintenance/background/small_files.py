@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pennon.leaf.dataset import open_leaf
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, fragments_below
 from pennon.maintenance.leaf_rewrite import LeafRewrite, rewrite_leaves
 from pennon.manifest import Snapshot
@@ -71,13 +70,9 @@ def _rewrite_of(snapshot: Snapshot, state: LeafState) -> LeafRewrite | None:
         return None
     if (state.num_fragments or 0) < _LEAST_FILES:
         return None
-    options = snapshot.storage_options
-    dataset = open_leaf(snapshot.location, state.location, state.read_version, options)
+    dataset = state.opened(snapshot)
     for level in _LEVELS:
         chosen = fragments_below(dataset, level)
         if len(chosen) >= _LEAST_FILES:
-            numbers = tuple(fragment.fragment_id for fragment in chosen)
-            num_rows = sum(fragment.count_rows() for fragment in chosen)
-            version = state.read_version
-            return LeafRewrite(state.object_id, state.location, version, numbers, num_rows)
+            return LeafRewrite.of(state, state.read_version, chosen)
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pennon.errors import LeafMissing
-from pennon.leaf import forget_leaves, open_leaf
+from pennon.leaf import forget_leaves
 from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot
@@ -51,7 +51,7 @@ def missing_files(snapshot: Snapshot, progress: Progress = no_progress) -> Itera
 def _lacking(snapshot: Snapshot, state: LeafState) -> str | None:
     location, options = snapshot.location, snapshot.storage_options
     try:
-        dataset = open_leaf(location, state.location, state.read_version, options)
+        dataset = state.opened(snapshot)
         present = LeafFiles.open(location, state.location, options).sizes
     except LeafMissing:
         return f"version {state.read_version} of leaf {state.location}"

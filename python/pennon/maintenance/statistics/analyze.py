@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from pennon.errors import LeafMissing, UnknownColumn
 from pennon.leaf import LeafViews, scan_view
-from pennon.leaf.dataset import open_leaf
 from pennon.leaf.write.column_counting import ColumnCounting, column_at, counted_fields
 from pennon.leaf.write.leaf_commit import LeafCommit
 from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
@@ -144,9 +143,8 @@ def _counted(
     snapshot: Snapshot, state: LeafState, fields: Fields, done: Analyzed
 ) -> LeafChange | None:
     """Read a leaf's columns at the version that the manifest names."""
-    options = snapshot.storage_options
     try:
-        dataset = open_leaf(snapshot.location, state.location, state.read_version, options)
+        dataset = state.opened(snapshot)
     except LeafMissing as error:
         done.notes.append(error.message)
         return None

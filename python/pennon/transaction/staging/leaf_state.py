@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.leaf.dataset import check_is_main
+from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.manifest import ObjectId
 from pennon.manifest.format.column_statistics import LeafStatistics, statistics_in
 from pennon.manifest.format.statistics import IS_COUNTED
@@ -18,6 +18,8 @@ from pennon.transaction.staging.staged import Drop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    import lance
 
     from pennon.manifest import Snapshot
     from pennon.transaction.staging.staged import Change
@@ -49,6 +51,18 @@ class LeafState:
     def is_elsewhere(self) -> bool:
         """Whether the leaf is read at a branch or a tag."""
         return self.read_branch is not None or self.read_tag is not None
+
+    def opened(self, snapshot: Snapshot) -> lance.LanceDataset:
+        """Open the leaf at the version that the manifest names.
+
+        Args:
+            snapshot: The one that the state is of.
+
+        Raises:
+            LeafMissing: Its files are gone.
+        """
+        root, options = snapshot.location, snapshot.storage_options
+        return open_leaf(root, self.location, self.read_version, options)
 
 
 def leaf_states(snapshot: Snapshot, object_ids: Iterable[str]) -> dict[str, LeafState]:
