@@ -25,7 +25,7 @@ from pennon.worker.messages.write_messages import (
 from pennon.worker.requests.absent_offsets import with_offsets
 from pennon.worker.requests.dropped_tables import naming_dropped_tables
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
-from pennon.worker.wire.fragment_tokens import FragmentToken, relation
+from pennon.worker.wire.fragment_tokens import FragmentToken
 from pennon.worker.wire.framing import (
     ArrowStreamReader,
     ArrowStreamWriter,
@@ -49,10 +49,10 @@ def read(request: Mapping[str, object], frames: FrameSocket) -> None:
     message = decode(Read, request)
     scan = ScanToken.from_json(message.scan)
     STORAGE_OPTION_VALUES.remember(scan.storage_options)
-    read = relation(scan, Split.from_json(message.split))
     order = scan.order if message.ordered else ()
+    relation = replace(scan.relation(Split.from_json(message.split)), order=order)
     with naming_dropped_tables((scan,)):
-        _send_task(Fragment((replace(read, order=order),)), frames)
+        _send_task(Fragment((relation,)), frames)
 
 
 def run_fragment(request: Mapping[str, object], frames: FrameSocket) -> None:

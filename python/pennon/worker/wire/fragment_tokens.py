@@ -17,9 +17,7 @@ from pennon.errors import MalformedMessage
 from pennon.execution import (
     Fragment,
     LeafPruning,
-    LeafRead,
     Query,
-    Relation,
     ReplicatedPart,
     RowFilter,
 )
@@ -61,7 +59,7 @@ class PartToken(Token):
         return ReplicatedPart(
             f"{self.query_id}/{hashlib.sha256(text.encode()).hexdigest()}",
             tuple(
-                relation(scan, Split.from_json(splits))
+                scan.relation(Split.from_json(splits))
                 for scan, splits in zip(self.scans, self.splits, strict=True)
             ),
             self.query,
@@ -154,7 +152,7 @@ class FragmentToken(Token):
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise MalformedMessage(why="the text task is not one of the worker's") from error
         relations = tuple(
-            relation(scan, Split.of(split)) for scan, split in zip(self.scans, splits, strict=True)
+            scan.relation(Split.of(split)) for scan, split in zip(self.scans, splits, strict=True)
         )
         prunings = tuple(
             pruning.pruning(key) for pruning, key in zip(self.prunings, keys, strict=True)
@@ -235,26 +233,3 @@ def _lists(tasks: FragmentTasks, numbers: Numbers, texts: pa.Array) -> pa.Array:
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
     lists: pa.Array = pc.binary_join_element_wise("[", joined, "]", "")
     return lists
-
-
-def relation(scan: ScanToken, splits: Sequence[Split]) -> Relation:
-    """Put together what is read of a scan."""
-    leaves = tuple(
-        LeafRead(
-            split.location,
-            split.version,
-            scan.residuals[split.residual] if split.residual >= 0 else None,
-            split.fragments,
-            split.constants,
-            split.num_rows,
-        )
-        for split in splits
-    )
-    return Relation(
-        scan.location,
-        leaves,
-        scan.schema,
-        scan.namespace_schema,
-        scan.storage_options,
-        identity=scan.identity,
-    )

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import MalformedMessage
+from pennon.execution import LeafRead, Relation
 from pennon.leaf import WriteTarget
 from pennon.manifest.table_layout import TableLayout
 from pennon.metadata_tables.change_feed import ChangeRange
@@ -131,6 +132,28 @@ class ScanToken(Token):
     def from_json(cls, text: str) -> ScanToken:
         """Read the token; every task of a scan brings the same."""
         return _scan_token(text)
+
+    def relation(self, splits: Sequence[Split]) -> Relation:
+        """Put together what a task reads of the scan."""
+        leaves = tuple(
+            LeafRead(
+                split.location,
+                split.version,
+                self.residuals[split.residual] if split.residual >= 0 else None,
+                split.fragments,
+                split.constants,
+                split.num_rows,
+            )
+            for split in splits
+        )
+        return Relation(
+            self.location,
+            leaves,
+            self.schema,
+            self.namespace_schema,
+            self.storage_options,
+            identity=self.identity,
+        )
 
 
 @lru_cache(maxsize=32)
