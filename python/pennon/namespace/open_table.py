@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, Self
 
 from pennon.arguments import as_names, check_least, checked_methods
 from pennon.catalog.tables.loaded_table import Table, load
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from pennon.spec.partition_spec import PartitionSpec
 
 __all__ = ["OpenTable"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @checked_methods
@@ -279,11 +283,15 @@ class OpenTable:
             >>> list(zip(changes["_change_type"].to_pylist(), changes["v"].to_pylist()))
             [('update_preimage', 2), ('update_postimage', 5)]
         """
-        end = self._table if until is None else self._loaded(until)
-        return read_changes(end, self._loaded(since), as_names(key))
+        end = self._table if until is None else self._at(until)
+        return read_changes(end, self._at(since), as_names(key))
 
-    def _loaded(self, version: int | str) -> Table:
-        return load(self._catalog, self._table.identifier, str(version))
+    def _at(self, version: int | str | datetime) -> Table:
+        identifier = self._table.identifier
+        if isinstance(version, int | str):
+            return load(self._catalog, identifier, str(version))
+        moment = version if version.tzinfo else version.replace(tzinfo=UTC)
+        return load(self._catalog, identifier, None, (moment - _EPOCH) // _MICROSECOND)
 
     def metadata(self, name: str) -> pa.Table:
         """Read a metadata table of the version that the object is at.

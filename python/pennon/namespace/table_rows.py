@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pennon.arguments import as_names, checked_methods
-from pennon.catalog.tables.loaded_table import Table, load
+from pennon.catalog.tables.loaded_table import Table
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import ArgumentRefused
 from pennon.namespace.open_table import OpenTable
@@ -22,11 +21,9 @@ from pennon.namespace.rows.row_write import write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
 __all__ = ["TableRows"]
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @checked_methods
@@ -255,13 +252,6 @@ class TableRows(OpenTable):
         """
         self._check_unpinned("merge into")
         return Merge(source, as_names(on), lambda: self._current("merge into"), self._follow)
-
-    def _at(self, version: int | str | datetime) -> Table:
-        identifier = self._table.identifier
-        if isinstance(version, int | str):
-            return load(self._catalog, identifier, str(version))
-        moment = version if version.tzinfo else version.replace(tzinfo=UTC)
-        return load(self._catalog, identifier, None, (moment - _EPOCH) // _MICROSECOND)
 
     def _current(self, verb: str) -> Table:
         """Load the newest version for a change; what is pinned takes none."""
