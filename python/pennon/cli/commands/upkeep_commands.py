@@ -96,9 +96,10 @@ def _at_least_one(text: str) -> int:
 
 
 def _expire(options: argparse.Namespace) -> int:
+    location = location_of(options)
     with progress_line() as progress:
         done = expire(
-            location_of(options),
+            location,
             pairs(options.storage),
             older_than=_moment(options.older_than),
             retain_last=options.retain_last,
@@ -115,7 +116,7 @@ def _expire(options: argparse.Namespace) -> int:
     for note in done.notes:
         print_line(note)
     print_line(
-        f"{location_of(options)}: {len(done.versions)} versions {expired},"
+        f"{location}: {len(done.versions)} versions {expired},"
         f" {done.leaf_versions} versions of leaves {deleted},"
         f" {done.num_files} files with {done.num_bytes} bytes"
     )
@@ -127,9 +128,10 @@ def _moment(limit: datetime | None) -> datetime | None:
 
 
 def _vacuum(options: argparse.Namespace) -> int:
+    location = location_of(options)
     with progress_line() as progress:
         done = vacuum(
-            location_of(options),
+            location,
             pairs(options.storage),
             older_than=_moment(options.older_than),
             dry_run=options.dry_run,
@@ -139,16 +141,17 @@ def _vacuum(options: argparse.Namespace) -> int:
         print_line(file)
     what = "to remove" if options.dry_run else "removed"
     print_line(
-        f"{location_of(options)}: {len(done.files)} files with {done.num_bytes} bytes {what},"
+        f"{location}: {len(done.files)} files with {done.num_bytes} bytes {what},"
         f" {len(done.leaves)} leaves that no version knows among them"
     )
     return 0
 
 
 def _compact(options: argparse.Namespace) -> int:
+    location = location_of(options)
     with progress_line() as progress:
         done = compact(
-            location_of(options),
+            location,
             pairs(options.storage),
             where=options.where,
             target_bytes=options.target_bytes,
@@ -162,16 +165,17 @@ def _compact(options: argparse.Namespace) -> int:
     if options.dry_run:
         what, became = "to compact", f"{done.files_before} files"
     print_line(
-        f"{location_of(options)} is at version {done.version}: {done.leaves} leaves with"
+        f"{location} is at version {done.version}: {done.leaves} leaves with"
         f" {done.num_rows} rows {what}, {became}"
     )
     return 0
 
 
 def _analyze(options: argparse.Namespace) -> int:
+    location = location_of(options)
     with progress_line() as progress:
         done = analyze(
-            location_of(options),
+            location,
             pairs(options.storage),
             columns=options.columns,
             where=options.where,
@@ -180,17 +184,18 @@ def _analyze(options: argparse.Namespace) -> int:
     for note in done.notes:
         print_line(note)
     print_line(
-        f"{location_of(options)} is at version {done.version}:"
+        f"{location} is at version {done.version}:"
         f" {len(done.partitions)} partitions with {done.num_rows} rows analyzed"
     )
     return 0
 
 
 def _rollback(options: argparse.Namespace) -> int:
+    location = location_of(options)
     moment = _moment(options.timestamp)
-    version = rollback(location_of(options), options.at, pairs(options.storage), timestamp=moment)
+    version = rollback(location, options.at, pairs(options.storage), timestamp=moment)
     source = f"version {options.at}" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S %Z}"
-    print_line(f"{location_of(options)} is at version {version}, with the rows of {source}")
+    print_line(f"{location} is at version {version}, with the rows of {source}")
     return 0
 
 
@@ -207,9 +212,10 @@ def _set_transaction_mode(options: argparse.Namespace) -> int:
 
 
 def _rewrite_partitions(options: argparse.Namespace) -> int:
+    location = location_of(options)
     with progress_line() as progress:
         done = rewrite_partitions(
-            location_of(options),
+            location,
             pairs(options.storage),
             where=options.where,
             dry_run=options.dry_run,
@@ -219,7 +225,7 @@ def _rewrite_partitions(options: argparse.Namespace) -> int:
         print_line(partition)
     what = "to rewrite" if options.dry_run else "rewritten"
     print_line(
-        f"{location_of(options)} is at version {done.version}: {len(done.partitions)} partitions"
+        f"{location} is at version {done.version}: {len(done.partitions)} partitions"
         f" with {done.num_rows} rows {what} into spec {done.spec_version}"
     )
     return 0
