@@ -7,7 +7,6 @@ commit costs the fragments that it wrote. Of few leaves the texts at hand are re
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -17,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.caching import Cache, TableKey, combined_identity
+from pennon.caching import Cache, TableKey
 from pennon.errors import InternalError
+from pennon.manifest.dataset.fragment_keys import FRAGMENT_SHIFT, fragment_key
 from pennon.manifest.dataset.select import ADDRESS
 from pennon.manifest.dataset.storage import reading_failure
 from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION
@@ -40,7 +40,6 @@ __all__ = ["BESIDE", "bounds_at", "column_bounds"]
 
 # What ``Snapshot.leaves`` has to give beside.
 BESIDE: Final = ("metadata", ADDRESS)
-_FRAGMENT_SHIFT: Final = 32
 _KEPT_BYTES: Final = 128 << 20
 # The texts of so many rows at once: those of 20 columns are 25 MB, and twice as much when read.
 _AT_ONCE: Final = 25_000
@@ -163,7 +162,7 @@ def _over_fragments(
     snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Mapping[int, pa.DataType]
 ) -> tuple[dict[int, ColumnBounds], pa.Array]:
     """Give what the rows at ascending addresses state, and of each whether it is of its version."""
-    numbers = addresses >> np.uint64(_FRAGMENT_SHIFT)
+    numbers = addresses >> np.uint64(FRAGMENT_SHIFT)
     fragments = {fragment.fragment_id: fragment for fragment in snapshot.manifest.get_fragments()}
     pieces: list[_Piece] = []
     by_fragment: list[dict[int, ColumnBounds]] = []
@@ -199,7 +198,7 @@ def _of_fragment(
     columns: Mapping[int, pa.DataType],
 ) -> tuple[_Piece, dict[int, ColumnBounds]]:
     """Give the rows of a fragment, those at the addresses among them, and the columns' bounds."""
-    key = _key(snapshot, fragment)
+    key = fragment_key(snapshot.key, fragment, is_any_deleted=True)
     piece, bounds_of = _at_hand(key, addresses, columns)
     if piece is not None and len(bounds_of) == len(columns):
         return piece, bounds_of
@@ -296,14 +295,6 @@ def _joined(parts: Sequence[ColumnBounds]) -> ColumnBounds:
 
 def _bounds_key(key: TableKey, piece: _Piece, field_id: int, data_type: pa.DataType) -> TableKey:
     return replace(key, detail=(piece.number, field_id, str(data_type)))
-
-
-def _key(snapshot: Snapshot, fragment: lance.LanceFragment) -> TableKey:
-    """The key of a fragment, whichever of its rows are deleted."""
-    stored = {**fragment.metadata.to_json(), "deletion_file": "any"}
-    files = combined_identity([json.dumps(stored, sort_keys=True)])
-    own = snapshot.key
-    return TableKey(own.location, fragment.fragment_id, files, own.storage)
 
 
 def _versions(rows: pa.Table) -> pa.ChunkedArray:

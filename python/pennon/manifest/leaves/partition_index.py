@@ -10,7 +10,6 @@ wrote: of those that it deleted rows from, only which rows are left is read agai
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +21,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import Cache, TableKey, combined_identity
+from pennon.manifest.dataset.fragment_keys import FRAGMENT_SHIFT, fragment_key
 from pennon.manifest.dataset.select import ADDRESS, in_order
 from pennon.manifest.dataset.storage import reading_failure
 from pennon.manifest.format.rows import TABLE
@@ -32,7 +32,6 @@ from pennon.spec.partition_spec import PartitionSpec
 __all__ = ["SPEC_VERSION", "PartitionIndex", "equals", "partition_index"]
 
 SPEC_VERSION: Final = "spec_version"
-_FRAGMENT_SHIFT: Final = 32
 _KEPT_BYTES: Final = 256 << 20
 
 
@@ -187,16 +186,11 @@ class _Assembly:
 
     def _piece_key(self, fragment: lance.LanceFragment) -> TableKey:
         """The key of a fragment with the rows that are deleted from it in this version."""
-        files = combined_identity(
-            [json.dumps(fragment.metadata.to_json(), sort_keys=True), self._layout]
-        )
-        return TableKey(self._key.location, fragment.fragment_id, files, self._key.storage)
+        return fragment_key(self._key, fragment, self._layout, is_any_deleted=False)
 
     def _files_key(self, fragment: lance.LanceFragment) -> TableKey:
         """The key of a fragment with whatever rows deleted: those of the version read last."""
-        stored = {**fragment.metadata.to_json(), "deletion_file": "any"}
-        files = combined_identity([json.dumps(stored, sort_keys=True), self._layout])
-        return TableKey(self._key.location, fragment.fragment_id, files, self._key.storage)
+        return fragment_key(self._key, fragment, self._layout, is_any_deleted=True)
 
     def _made(
         self, stale: Sequence[tuple[lance.LanceFragment, TableKey]]
@@ -264,6 +258,6 @@ def _spans(
 ) -> dict[int, tuple[int, int]]:
     """Give the first row of each fragment and the one after its last, in ascending addresses."""
     numbers = np.array([fragment.fragment_id for fragment in fragments], dtype=np.uint64)
-    first = np.searchsorted(addresses, numbers << np.uint64(_FRAGMENT_SHIFT))
-    end = np.searchsorted(addresses, (numbers + np.uint64(1)) << np.uint64(_FRAGMENT_SHIFT))
+    first = np.searchsorted(addresses, numbers << np.uint64(FRAGMENT_SHIFT))
+    end = np.searchsorted(addresses, (numbers + np.uint64(1)) << np.uint64(FRAGMENT_SHIFT))
     return dict(zip(numbers.tolist(), zip(first.tolist(), end.tolist(), strict=True), strict=True))
