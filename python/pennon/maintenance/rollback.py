@@ -101,23 +101,45 @@ def rollback(
     with _held(target, location, storage_options):
         try:
             for _ in range(_ATTEMPTS):
-                restored = copy_with_records(target, newest, storage_options)
-                restored = _with_ids_given(restored, newest, location)
-                number, copy = max(specs), int(restored.version)
-                made = restore_version(newest, copy, target, number, storage_options)
-                last = _last_version(newest, made, storage_options)
-                if made.version > newest.version + 1:  # others came first; what they recorded went
-                    # Where that version has expired since, what it read has gone with it. The
-                    # rollback is made, and nothing behind that may tell that it failed.
-                    with contextlib.suppress(SnapshotNotFound):
-                        add_records(location, int(made.version) - 1, storage_options)
-                        _keep_ids_of(location, int(made.version) - 1, storage_options)
+                last = _restored(target, newest, max(specs), location, storage_options)
                 if last is not None:
                     return last  # and not the newest one, which another writer may have made
                 newest = open_manifest(location, storage_options=storage_options)
         except (OSError, RuntimeError, ValueError) as error:
             raise storage_failure("roll back", location, error) from error
     raise _changed_each_time(location)
+
+
+def _restored(
+    target: lance.LanceDataset,
+    newest: lance.LanceDataset,
+    spec_version: int,
+    location: str,
+    storage_options: StorageOptions | None,
+) -> int | None:
+    """Make a version the newest one, with what was recorded and which ids were given since.
+
+    Args:
+        target: The version.
+        newest: The newest one, as it was looked at.
+        spec_version: The newest partition spec of the version.
+        location: The namespace.
+        storage_options: Given to Lance.
+
+    Returns:
+        As ``_last_version``.
+    """
+    restored = copy_with_records(target, newest, storage_options)
+    restored = _with_ids_given(restored, newest, location)
+    made = restore_version(newest, int(restored.version), target, spec_version, storage_options)
+    last = _last_version(newest, made, storage_options)
+    if made.version > newest.version + 1:  # others came first; what they recorded went
+        # Where that version has expired since, what it read has gone with it. The rollback is
+        # made, and nothing behind that may tell that it failed.
+        with contextlib.suppress(SnapshotNotFound):
+            add_records(location, int(made.version) - 1, storage_options)
+            _keep_ids_of(location, int(made.version) - 1, storage_options)
+    return last
 
 
 def _last_version(
