@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pennon.plan import Scan
 from pennon.planning import summary
 from pennon.predicate.values.long_lists import with_short_lists
-from pennon.worker.wire.key_text import function_text, key_text
+from pennon.worker.plans.key_text import function_text, key_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -26,10 +26,10 @@ from pennon.worker.messages.key_messages import (
     DeriveKeysReply,
 )
 from pennon.worker.plans.fragment_choice import choose_fragments, without_fragments
+from pennon.worker.plans.key_text import key_text
 from pennon.worker.plans.plan_outline import decoded_plan
 from pennon.worker.requests.data_plane import send_batches
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.key_text import key_text
 from pennon.worker.wire.split_texts import assigned_column
 
 if TYPE_CHECKING:
