@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,16 +89,21 @@ def positive(text: str) -> int:
 
 
 def moment(text: str) -> datetime:
-    """Read a time in ISO 8601.
+    """Read a time in ISO 8601; without a zone it is one of UTC.
 
     Raises:
         argparse.ArgumentTypeError: It is none.
+
+    Example:
+        >>> print(moment("2026-11-21T10:00"))
+        2026-11-21 10:00:00+00:00
     """
     try:
-        return datetime.fromisoformat(text)
+        read = datetime.fromisoformat(text)
     except ValueError as error:
         message = f"{text!r} is no time as 2026-11-21T10:00"
         raise argparse.ArgumentTypeError(message) from error
+    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 
 def pair(text: str) -> tuple[str, str]:

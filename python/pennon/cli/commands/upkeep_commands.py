@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
 
 from pennon.cli.commands.table_argument import (
     Commands,
@@ -29,63 +28,13 @@ __all__ = ["add_upkeep_commands"]
 
 def add_upkeep_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the commands to the parser of ``pennon``."""
-    expired = table_command(commands, "expire", "remove old versions and what only they read")
-    expired.add_argument(
-        "--older-than",
-        type=moment,
-        metavar="TIME",
-        help="versions from before 2026-11-21T10:00 (UTC); as the table says where it is left out,"
-        " or five days ago",
-    )
-    expired.add_argument(
-        "--retain-last", type=_at_least_one, metavar="N", help="newest versions to keep"
-    )
-    expired.add_argument("--dry-run", action="store_true", help="list versions and files only")
-    expired.set_defaults(run=_expire)
-    vacuumed = table_command(commands, "vacuum", "remove files that no version needs")
-    vacuumed.add_argument(
-        "--older-than",
-        type=moment,
-        metavar="TIME",
-        help="files changed before 2026-11-21T10:00 (UTC); five days ago where it is left out",
-    )
-    vacuumed.add_argument("--dry-run", action="store_true", help="list the files, remove none")
-    vacuumed.set_defaults(run=_vacuum)
-    compacted = table_command(commands, "compact", "put the rows of small files into large ones")
-    compacted.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
-    compacted.add_argument(
-        "--target-bytes", type=positive, default=DEFAULT_TARGET_BYTES, metavar="N", help="of a file"
-    )
-    compacted.add_argument(
-        "--strategy", choices=STRATEGIES, default=STRATEGIES[0], help="sort: by the write order"
-    )
-    compacted.add_argument("--dry-run", action="store_true", help="list the partitions only")
-    compacted.set_defaults(run=_compact)
-    analyzed = table_command(
-        commands, "analyze", "count the statistics of columns that are missing"
-    )
-    analyzed.add_argument("--columns", nargs="+", default=[], metavar="NAME", help="of columns")
-    analyzed.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
-    analyzed.set_defaults(run=_analyze)
-    rewritten = table_command(
-        commands, "rewrite-partitions", "put the rows of older partition specs into the present one"
-    )
-    rewritten.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
-    rewritten.add_argument("--dry-run", action="store_true", help="list the partitions only")
-    rewritten.set_defaults(run=_rewrite_partitions)
-    rolled = table_command(commands, "rollback", "make an older version the newest one again")
-    target = rolled.add_mutually_exclusive_group(required=True)
-    target.add_argument("--version", dest="at", type=int, help="the version")
-    target.add_argument(
-        "--timestamp",
-        type=moment,
-        metavar="TIME",
-        help="what was there at 2026-11-21T10:00 (UTC)",
-    )
-    rolled.set_defaults(run=_rollback)
-    turned = table_command(commands, "set-transaction-mode", "make transactions strong or weak")
-    turned.add_argument("mode", choices=MODES)
-    turned.set_defaults(run=_set_transaction_mode)
+    _add_expire(commands)
+    _add_vacuum(commands)
+    _add_compact(commands)
+    _add_analyze(commands)
+    _add_rewrite_partitions(commands)
+    _add_rollback(commands)
+    _add_set_transaction_mode(commands)
 
 
 def _at_least_one(text: str) -> int:
@@ -95,13 +44,29 @@ def _at_least_one(text: str) -> int:
     return number
 
 
+def _add_expire(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = table_command(commands, "expire", "remove old versions and what only they read")
+    parser.add_argument(
+        "--older-than",
+        type=moment,
+        metavar="TIME",
+        help="versions from before 2026-11-21T10:00 (UTC); as the table says where it is left out,"
+        " or five days ago",
+    )
+    parser.add_argument(
+        "--retain-last", type=_at_least_one, metavar="N", help="newest versions to keep"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="list versions and files only")
+    parser.set_defaults(run=_expire)
+
+
 def _expire(options: argparse.Namespace) -> int:
     location = location_of(options)
     with progress_line() as progress:
         done = expire(
             location,
             pairs(options.storage),
-            older_than=_moment(options.older_than),
+            older_than=options.older_than,
             retain_last=options.retain_last,
             dry_run=options.dry_run,
             progress=progress,
@@ -123,8 +88,16 @@ def _expire(options: argparse.Namespace) -> int:
     return 0
 
 
-def _moment(limit: datetime | None) -> datetime | None:
-    return limit.replace(tzinfo=UTC) if limit is not None and limit.tzinfo is None else limit
+def _add_vacuum(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = table_command(commands, "vacuum", "remove files that no version needs")
+    parser.add_argument(
+        "--older-than",
+        type=moment,
+        metavar="TIME",
+        help="files changed before 2026-11-21T10:00 (UTC); five days ago where it is left out",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="list the files, remove none")
+    parser.set_defaults(run=_vacuum)
 
 
 def _vacuum(options: argparse.Namespace) -> int:
@@ -133,7 +106,7 @@ def _vacuum(options: argparse.Namespace) -> int:
         done = vacuum(
             location,
             pairs(options.storage),
-            older_than=_moment(options.older_than),
+            older_than=options.older_than,
             dry_run=options.dry_run,
             progress=progress,
         )
@@ -145,6 +118,19 @@ def _vacuum(options: argparse.Namespace) -> int:
         f" {len(done.leaves)} leaves that no version knows among them"
     )
     return 0
+
+
+def _add_compact(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = table_command(commands, "compact", "put the rows of small files into large ones")
+    parser.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
+    parser.add_argument(
+        "--target-bytes", type=positive, default=DEFAULT_TARGET_BYTES, metavar="N", help="of a file"
+    )
+    parser.add_argument(
+        "--strategy", choices=STRATEGIES, default=STRATEGIES[0], help="sort: by the write order"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="list the partitions only")
+    parser.set_defaults(run=_compact)
 
 
 def _compact(options: argparse.Namespace) -> int:
@@ -171,6 +157,13 @@ def _compact(options: argparse.Namespace) -> int:
     return 0
 
 
+def _add_analyze(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = table_command(commands, "analyze", "count the statistics of columns that are missing")
+    parser.add_argument("--columns", nargs="+", default=[], metavar="NAME", help="of columns")
+    parser.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
+    parser.set_defaults(run=_analyze)
+
+
 def _analyze(options: argparse.Namespace) -> int:
     location = location_of(options)
     with progress_line() as progress:
@@ -190,13 +183,31 @@ def _analyze(options: argparse.Namespace) -> int:
     return 0
 
 
+def _add_rollback(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = table_command(commands, "rollback", "make an older version the newest one again")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--version", dest="at", type=int, help="the version")
+    target.add_argument(
+        "--timestamp",
+        type=moment,
+        metavar="TIME",
+        help="what was there at 2026-11-21T10:00 (UTC)",
+    )
+    parser.set_defaults(run=_rollback)
+
+
 def _rollback(options: argparse.Namespace) -> int:
-    location = location_of(options)
-    moment = _moment(options.timestamp)
-    version = rollback(location, options.at, pairs(options.storage), timestamp=moment)
-    source = f"version {options.at}" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S %Z}"
+    location, at, timestamp = location_of(options), options.at, options.timestamp
+    version = rollback(location, at, pairs(options.storage), timestamp=timestamp)
+    source = f"version {at}" if timestamp is None else f"{timestamp:%Y-%m-%d %H:%M:%S %Z}"
     print_line(f"{location} is at version {version}, with the rows of {source}")
     return 0
+
+
+def _add_set_transaction_mode(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = table_command(commands, "set-transaction-mode", "make transactions strong or weak")
+    parser.add_argument("mode", choices=MODES)
+    parser.set_defaults(run=_set_transaction_mode)
 
 
 def _set_transaction_mode(options: argparse.Namespace) -> int:
@@ -209,6 +220,15 @@ def _set_transaction_mode(options: argparse.Namespace) -> int:
         print_line(note)
     print_line(f"{location} is at version {done.version}, with {done.mode} transactions")
     return 0
+
+
+def _add_rewrite_partitions(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = table_command(
+        commands, "rewrite-partitions", "put the rows of older partition specs into the present one"
+    )
+    parser.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
+    parser.add_argument("--dry-run", action="store_true", help="list the partitions only")
+    parser.set_defaults(run=_rewrite_partitions)
 
 
 def _rewrite_partitions(options: argparse.Namespace) -> int:
