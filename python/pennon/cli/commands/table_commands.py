@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from pennon.manifest.transaction_mode import STRONG, WEAK
 
 if TYPE_CHECKING:
     from pennon.manifest.versions.history import HistoryEntry
+    from pennon.manifest.versions.tags import Tag
     from pennon.namespace import PartitionedNamespace
     from pennon.planning import ScanPlan
 
@@ -161,29 +162,8 @@ def _tag(options: argparse.Namespace) -> int:
     if options.drop and options.name is None:
         options.usage("--drop needs the name of a tag")
     namespace = opened(options)
-    if options.name is None and options.json:
-        tags = [
-            {
-                "name": tag.name,
-                "version": tag.version,
-                "set_at": tag.set_at.isoformat(),
-                "retain_seconds": None if tag.retain is None else tag.retain.total_seconds(),
-            }
-            for tag in namespace.tags().values()
-        ]
-        print(json.dumps(tags, indent=2))
-    elif options.name is None:
-        rows = [
-            [
-                tag.name,
-                str(tag.version),
-                f"{tag.set_at:%Y-%m-%d %H:%M:%S}",
-                None if tag.retain is None else str(tag.retain),
-            ]
-            for tag in namespace.tags().values()
-        ]
-        names = ["tag", "version", "set at (UTC)", "retained for"]
-        print_table(names, [False, True, False, False], rows, print)
+    if options.name is None:
+        _show_tags(namespace.tags().values(), is_json=options.json)
     elif options.drop:
         namespace.drop_tag(options.name)
         print(f"tag {options.name} is removed")
@@ -194,6 +174,32 @@ def _tag(options: argparse.Namespace) -> int:
         )
         print(f"tag {options.name} names version {version}")
     return 0
+
+
+def _show_tags(tags: Iterable[Tag], *, is_json: bool) -> None:
+    if is_json:
+        shown = [
+            {
+                "name": tag.name,
+                "version": tag.version,
+                "set_at": tag.set_at.isoformat(),
+                "retain_seconds": None if tag.retain is None else tag.retain.total_seconds(),
+            }
+            for tag in tags
+        ]
+        print(json.dumps(shown, indent=2))
+        return
+    rows = [
+        [
+            tag.name,
+            str(tag.version),
+            f"{tag.set_at:%Y-%m-%d %H:%M:%S}",
+            None if tag.retain is None else str(tag.retain),
+        ]
+        for tag in tags
+    ]
+    names = ["tag", "version", "set at (UTC)", "retained for"]
+    print_table(names, [False, True, False, False], rows, print)
 
 
 def _mode(namespace: PartitionedNamespace) -> str:
@@ -240,24 +246,7 @@ def _plan(options: argparse.Namespace) -> int:
     namespace = opened(options, version=options.at)
     plan = namespace.scan(options.predicate).plan()
     if options.json:
-        partitions = [
-            {
-                "object_id": partition.object_id,
-                "location": partition.location,
-                "version": partition.version,
-                "values": _texts(partition.values),
-                "residual": partition.residual,
-                "rows": partition.num_rows,
-                "bytes": partition.num_bytes,
-            }
-            for partition in plan.partitions
-        ]
-        shown = {
-            "manifest_sql": plan.manifest_sql,
-            "partitions_total": plan.partitions_total,
-            "partitions": partitions,
-        }
-        print(json.dumps(shown, indent=2))
+        print(json.dumps(_plan_object(plan), indent=2))
         return 0
     for item, text in scan_report(plan):
         print(f"{item}: {text}")
@@ -271,6 +260,26 @@ def _plan(options: argparse.Namespace) -> int:
         rest = f", filter {partition.residual}" if partition.residual else ""
         print(f"    version {partition.version}, rows {_or_unknown(partition.num_rows)}{rest}")
     return 0
+
+
+def _plan_object(plan: ScanPlan) -> dict[str, object]:
+    partitions = [
+        {
+            "object_id": partition.object_id,
+            "location": partition.location,
+            "version": partition.version,
+            "values": _texts(partition.values),
+            "residual": partition.residual,
+            "rows": partition.num_rows,
+            "bytes": partition.num_bytes,
+        }
+        for partition in plan.partitions
+    ]
+    return {
+        "manifest_sql": plan.manifest_sql,
+        "partitions_total": plan.partitions_total,
+        "partitions": partitions,
+    }
 
 
 def _texts(values: Mapping[str, object]) -> dict[str, str | None]:
