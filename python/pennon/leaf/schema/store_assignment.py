@@ -10,31 +10,45 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pennon.errors import WriteTypeMismatch
 from pennon.predicate.values.arrow_kinds import is_binary, is_list, is_number, is_text
 
-__all__ = ["refused_types", "stored_as"]
+__all__ = ["check_stored", "stored_as"]
 
 # The most digits of an unsigned integer of 64 bits.
 _INTEGER_DIGITS = 20
 
 
-def refused_types(
-    given: pa.DataType, column: pa.DataType
-) -> tuple[pa.DataType, pa.DataType] | None:
-    """Find two types, at any depth, of which the first is not stored as the second.
+def check_stored(given: pa.DataType, column: pa.Field, table: str) -> None:
+    """Check that a column takes values of a type, those that fit.
 
     Args:
         given: The type of the values.
-        column: The type of the column.
+        column: The column.
+        table: The table's name, for the error.
 
-    Returns:
-        The two types; None where the column takes the values that fit.
+    Raises:
+        WriteTypeMismatch: It does not, at any depth.
 
     Example:
-        >>> refused_types(pa.list_(pa.string()), pa.list_(pa.int32()))
-        (DataType(string), DataType(int32))
-        >>> refused_types(pa.int64(), pa.decimal128(10, 2))
+        >>> check_stored(pa.int64(), pa.field("price", pa.decimal128(10, 2)), "shop.orders")
     """
+    refused = _refused_types(given, column.type)
+    if refused is not None:
+        stated, expected = refused
+        raise WriteTypeMismatch(
+            actual=given,
+            column=column.name,
+            table=table,
+            expected=column.type,
+            why=f"{stated} is stored as {expected} by an explicit CAST alone",
+        )
+
+
+def _refused_types(
+    given: pa.DataType, column: pa.DataType
+) -> tuple[pa.DataType, pa.DataType] | None:
+    """Find two types, at any depth, of which the first is not stored as the second."""
     given, column = _plain(given), _plain(column)
     if given.equals(column) or pa.types.is_null(given):
         return None
@@ -49,7 +63,7 @@ def refused_types(
     for child, other in pairs:
         if pa.types.is_timestamp(child) and pa.types.is_date(other):
             return child, other  # below a column no one sees that a time of the day is cut off
-        refused = refused_types(child, other)
+        refused = _refused_types(child, other)
         if refused is not None:
             return refused
     return None

@@ -16,7 +16,7 @@ from pennon.errors import (
 )
 from pennon.leaf.schema.array_conversion import relabelled
 from pennon.leaf.schema.plain_field import plain_field
-from pennon.leaf.schema.store_assignment import refused_types, stored_as
+from pennon.leaf.schema.store_assignment import check_stored, stored_as
 from pennon.spec.schema import children_of, with_children
 
 if TYPE_CHECKING:
@@ -97,16 +97,7 @@ def _check_fields(given: pa.DataType, expected: pa.DataType, path: str, table: s
 def _cast(array: pa.Array, field: pa.Field, table: str) -> pa.Array:
     if array.type.equals(field.type):
         return array
-    refused = refused_types(array.type, field.type)
-    if refused is not None:
-        given, expected = refused
-        raise WriteTypeMismatch(
-            actual=array.type,
-            column=field.name,
-            table=table,
-            expected=field.type,
-            why=f"{given} is stored as {expected} by an explicit CAST alone",
-        )
+    check_stored(array.type, field, table)
     try:
         return stored_as(array, _relaxed(field.type))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -18,7 +18,7 @@ from pennon.errors import (
 from pennon.execution.computed_columns import ComputedColumns
 from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
-from pennon.leaf.schema.store_assignment import refused_types
+from pennon.leaf.schema.store_assignment import check_stored
 from pennon.leaf.write.incoming_rows import conform
 from pennon.namespace.rows.row_scan import read_plan
 from pennon.namespace.rows.row_write import write_row_changes
@@ -113,12 +113,7 @@ class _Assignments:
         self._computed = ComputedColumns(list(texts.values()), schema, table.name)
         self._texts = list(texts)
         for name, given in zip(texts, self._computed.types, strict=True):
-            data_type = schema.field(name).type
-            if refused_types(given, data_type) is not None:
-                why = f"{given} is stored as {data_type} by an explicit CAST alone"
-                raise WriteTypeMismatch(
-                    actual=given, column=name, table=table.name, expected=data_type, why=why
-                )
+            check_stored(given, schema.field(name), table.name)
 
     def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Give the rows with the new values."""
