@@ -87,6 +87,13 @@ def test_namespaces_are_those_of_upstream(catalog: Catalog) -> None:
         directory.properties(("shp",))
 
 
+def test_a_table_whose_name_a_namespace_has_is_told_so(catalog: Catalog) -> None:
+    with pytest.raises(TableNotFound, match=r"table lance\.shop: it is a namespace"):
+        Directory(catalog).registration(("shop",))
+    with pytest.raises(TableNotFound, match=r"table lance\.shops: there are no tables"):
+        Directory(catalog).registration(("shops",))
+
+
 def test_a_partitioned_namespace_is_a_table_here_and_a_namespace_there(catalog: Catalog) -> None:
     table = create(catalog, "shop", "orders")
     directory = Directory(catalog)

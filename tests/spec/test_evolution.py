@@ -193,6 +193,8 @@ def test_what_is_there_is_named_when_something_is_not() -> None:
         drop_field(specs, SCHEMA, "nowhere")
     with pytest.raises(PartitionFieldNotFound, match=r"bucket\(5, id\)"):
         drop_field(specs, SCHEMA, call("bucket", 5, "id"))
+    with pytest.raises(PartitionFieldNotFound, match=r"months\(id\): spec v1 has 'id_bucket'"):
+        drop_field(specs, SCHEMA, call("months", "id"))
     with pytest.raises(PartitionFieldNotFound, match="spec v1 has no field"):
         drop_field(specs_of(), SCHEMA, "x")
     with pytest.raises(PartitionSourceNotFound, match="no column nowhere. The columns are id, ts"):

@@ -319,15 +319,16 @@ class Directory:
         parent = namespace[:-1]
         if parent and self._describe(parent) is None:
             return f"{self.catalog.full_name(parent)} does not exist either"
-        return near_names(
-            namespace[-1], [child[-1] for child in self.namespaces(parent)], "namespaces"
-        )
+        siblings = [child[-1] for child in self.namespaces(parent)]
+        return near_names(namespace[-1], siblings, "namespaces")
 
     def _near_tables(self, identifier: Name) -> str:
         parent = identifier[:-1]
         if parent and (self.find(parent) or self._describe(parent) is None):
             near = self._near_namespaces(parent)
             return f"there is no namespace {self.catalog.full_name(parent)}, {near}"
+        if self._describe(identifier) is not None:
+            return "it is a namespace"
         return near_names(identifier[-1], self.tables(parent), "tables")
 
     def _check_root(self) -> None:
@@ -340,8 +341,7 @@ class Directory:
         elif os.path.exists(root):  # noqa: PTH110
             raise self._unusable("it is a file and not a folder")
         elif not os.path.isdir(above := os.path.dirname(root)):  # noqa: PTH112, PTH120
-            why = f"the folder {above} does not exist"
-            raise self._unusable(why)
+            raise self._unusable(f"the folder {above} does not exist")  # noqa: EM102 - is one word of it
 
     def _make_root(self) -> None:
         self._check_root()

@@ -353,7 +353,10 @@ def _by_call(
         return ()
     matching: list[PartitionField] = []
     for transform in call.transforms:
-        called = _field(transform, source_columns)
+        try:
+            called = _field(transform, source_columns)
+        except TransformOnWrongType:  # so there is no such field to drop
+            return ()
         matching.extend(field for field in spec.fields if field.derives_as(called))
     if len(matching) < len(call.transforms):
         return ()
