@@ -54,6 +54,20 @@ def test_changes_to_a_time_of_expired_versions_are_refused(tmp_path: Path) -> No
             ends(micros, is_included=is_included)
 
 
+def test_changes_whose_beginning_has_expired_are_refused_by_the_name_of_the_table(
+    tmp_path: Path,
+) -> None:
+    lake = pennon.connect(tmp_path)
+    lake.create_namespace("shop")
+    table = lake.create_table("shop.orders", pa.schema([("id", pa.int64())]))
+    for number in range(3):
+        table.append([{"id": number}])
+    table.maintenance.expire_snapshots(datetime.now(UTC) + timedelta(minutes=1), retain_last=2)
+    catalog, since = Catalog("lance", str(tmp_path)), ChangeBounds(start_micros=0)
+    with pytest.raises(SnapshotNotFound, match=r"lance\.shop\.orders at version 3: it has expired"):
+        find_changes(catalog, ("shop", "orders"), since)
+
+
 def test_a_plain_dataset_is_read_as_of_a_time(tmp_path: Path) -> None:
     path = str(tmp_path / "plain.lance")
     for number in range(5):

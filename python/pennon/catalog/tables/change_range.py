@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.tables.row_history import key_columns
 from pennon.errors import ChangeKeyMissing, ChangeRangeReversed
@@ -146,5 +147,6 @@ def _base(table: Table, numbers: Sequence[int], first: int) -> int:
     if first <= 1 and numbers[0] == 1:
         return 1
     if first - 1 not in numbers:
-        table.snapshot.at_version(first - 1)  # says which versions there are
+        with by_name(table.name):
+            table.snapshot.at_version(first - 1)  # says which versions there are
     return first - 1
