@@ -42,6 +42,20 @@ def test_a_cached_table_that_is_rolled_back_has_the_rows_of_then(
     spark.sql(f"UNCACHE TABLE {table}")
 
 
+def test_a_cached_table_is_read_after_its_older_versions_have_gone(
+    spark: SparkSession, namespace: str
+) -> None:
+    table = f"{namespace}.t"
+    spark.sql(f"CREATE TABLE {table} AS SELECT id FROM range(3)")
+    spark.sql(f"CACHE TABLE {table}")
+    spark.sql(f"INSERT INTO {table} VALUES (3)")
+    spark.sql(f"CALL lance.system.compact('{table}')")
+    soon = "older_than => TIMESTAMP '2999-01-01'"
+    spark.sql(f"CALL lance.system.expire_snapshots(table => '{table}', {soon}, retain_last => 1)")
+    assert sorted(row.id for row in spark.table(table).collect()) == [0, 1, 2, 3]
+    spark.sql(f"UNCACHE TABLE {table}")
+
+
 def test_a_table_made_anew_has_none_of_the_rows_that_were_cached(
     spark: SparkSession, namespace: str
 ) -> None:

@@ -61,7 +61,8 @@ class Procedure:
         parameters: In the order of positional arguments.
         columns: Result columns, name → Spark's type.
         run: Does it, and gives the rows.
-        changes_rows: Whether the table has other rows afterwards than before.
+        renews_table: Whether what a session keeps of the table is to be read anew: the newest
+            version has other rows, or those of an older one are in files that may go.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Procedure:
     parameters: Sequence[Parameter]
     columns: Mapping[str, str]
     run: Callable[[ProcedureCall], Rows]
-    changes_rows: bool = False
+    renews_table: bool = False
 
     @property
     def schema(self) -> dict[str, object]:

@@ -31,7 +31,7 @@ from pennon.manifest import Snapshot
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
 
-__all__ = ["PROCEDURES", "Parameter", "Procedure", "call", "changed_tables"]
+__all__ = ["PROCEDURES", "Parameter", "Procedure", "call", "renewed_tables"]
 
 
 def _check(call: ProcedureCall) -> Rows:
@@ -162,6 +162,7 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "notes": "string",
             },
             _repair,
+            renews_table=True,
         ),
         Procedure(
             "adopt",
@@ -181,7 +182,7 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "version": "long",
             },
             _adopt,
-            changes_rows=True,
+            renews_table=True,
         ),
         Procedure(
             "migrate",
@@ -213,6 +214,7 @@ PROCEDURES: Mapping[str, Procedure] = {
                 **dict.fromkeys(("versions", "files", "notes"), "string"),
             },
             _expire,
+            renews_table=True,
         ),
         Procedure(
             "vacuum",
@@ -225,6 +227,7 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "notes": "string",
             },
             _vacuum,
+            renews_table=True,
         ),
         Procedure(
             "compact",
@@ -245,6 +248,7 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "notes": "string",
             },
             _compact,
+            renews_table=True,
         ),
         Procedure(
             "analyze",
@@ -266,6 +270,7 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "notes": "string",
             },
             _rewrite_partitions,
+            renews_table=True,
         ),
         Procedure(
             "register_table",
@@ -328,10 +333,10 @@ def call(
         raise PlainDatasetRefused(procedure=name, table=full) from error
 
 
-def changed_tables(
+def renewed_tables(
     catalog: Catalog, procedure: str, arguments: Arguments, namespace: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
-    """Name the tables that have other rows after a call than before, as the user types them.
+    """Name the tables whose kept rows are to be read anew after a call, as the user types them.
 
     Args:
         catalog: The catalog that it was called in.
@@ -340,7 +345,7 @@ def changed_tables(
         namespace: As given to ``call``.
     """
     called = PROCEDURES[_bare(procedure)]
-    if not called.changes_rows:
+    if not called.renews_table:
         return ()
     stated = ProcedureCall(catalog, called.checked(arguments), "UTC")
     table = _within(catalog, stated.text("table"), namespace)

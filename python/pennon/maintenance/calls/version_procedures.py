@@ -65,7 +65,7 @@ VERSION_PROCEDURES: Final = (
         (TABLE, Parameter("version", "long", is_required=True)),
         {"version": "long"},
         _rollback,
-        changes_rows=True,
+        renews_table=True,
     ),
     Procedure(
         "rollback_to_timestamp",
@@ -73,7 +73,7 @@ VERSION_PROCEDURES: Final = (
         (TABLE, Parameter("timestamp", "timestamp", is_required=True)),
         {"version": "long"},
         _rollback,
-        changes_rows=True,
+        renews_table=True,
     ),
     Procedure(
         "set_transaction_mode",
@@ -81,5 +81,6 @@ VERSION_PROCEDURES: Final = (
         (TABLE, Parameter("mode", is_required=True, choices=MODES)),
         {"mode": "string", "version": "long", "leaves": "long", "notes": "string"},
         _set_transaction_mode,
+        renews_table=True,
     ),
 )

@@ -258,9 +258,9 @@ class Call(NamespaceRequest):
 class CallReply:
     """The columns of a procedure's rows, which follow as an Arrow stream.
 
-    ``changed`` names the tables that have other rows than before.
+    ``renewed`` names the tables whose rows, where a session keeps them, are to be read anew.
     """
 
     schema: JsonObject
-    changed: tuple[str, ...]
+    renewed: tuple[str, ...]
     arrow: bool

@@ -16,7 +16,7 @@ from pennon.catalog.layouts import stored_table
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.upstream.partition_namespaces import described_properties
 from pennon.errors import NamespaceNotFound, TableNotFound
-from pennon.maintenance.calls.procedures import PROCEDURES, changed_tables
+from pennon.maintenance.calls.procedures import PROCEDURES, renewed_tables
 from pennon.maintenance.calls.procedures import call as call_procedure
 from pennon.manifest.table_layout import TableLayout
 from pennon.worker.messages import messages as m
@@ -171,10 +171,10 @@ def call(request: m.Call) -> tuple[m.CallReply, pa.Table]:
     schema, rows = call_procedure(
         catalog, request.procedure, request.arguments, namespace, request.time_zone
     )
-    changed = changed_tables(catalog, request.procedure, request.arguments, namespace)
+    renewed = renewed_tables(catalog, request.procedure, request.arguments, namespace)
     columns = arrow_schema(schema)
     values = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(columns)]
-    return m.CallReply(schema, changed, arrow=True), pa.Table.from_arrays(values, schema=columns)
+    return m.CallReply(schema, renewed, arrow=True), pa.Table.from_arrays(values, schema=columns)
 
 
 # A table of a hundred columns.

@@ -59,10 +59,10 @@ public final class WorkerProcedure extends RowsProcedure {
         ReplyTable.answer(
             request, batch -> rows.addAll(ReplyTable.rows(batch, batch.getFieldVectors())));
     CallReply read = Replies.read(reply, CallReply.class);
-    // What the session has cached of such a table is of the rows that it had.
-    read.changed().forEach(SparkSession.active().catalog()::refreshTable);
+    // What the session has cached of such a table is of an older version.
+    read.renewed().forEach(SparkSession.active().catalog()::refreshTable);
     return new Rows(read.schema(), rows.toArray(InternalRow[]::new));
   }
 
-  private record CallReply(StructType schema, List<String> changed) {}
+  private record CallReply(StructType schema, List<String> renewed) {}
 }
