@@ -2,7 +2,7 @@
 
 They stand for the rows where they were counted of the very rows that are there, in every partition
 that counts. Bounds of floats do not distinguish the zeros, nor do they tell what is beside a NaN:
-where one is either, they answer nothing.
+a zero is no extreme, and where a column has a NaN its bounds are none.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def counted_values(
 
     Returns:
         What ``counted_names`` names, by the columns' attributes, the extremes in their types; for
-        the columns of which every partition has exact statistics.
+        the columns of which every partition has exact statistics. Extremes that bounds do not tell
+        are left out.
 
     Raises:
         StorageFailure: The storage refused.
@@ -72,24 +73,29 @@ def counted_values(
     for number, bounds in column_bounds(
         plan.snapshot, leaves, {number: types[number] for number in counted}
     ).items():
-        if not pc.all(pc.and_(bounds.is_known, bounds.is_exact)).as_py() or _is_ambiguous(bounds):
+        if not pc.all(pc.and_(bounds.is_known, bounds.is_exact)).as_py():
             continue
         column = counted[number]
         least, most, values = counted_names(column.id)
-        answers[least] = pa.chunked_array([bounds.lower.cast(column.type)])
-        answers[most] = pa.chunked_array([bounds.upper.cast(column.type)])
+        for name, extremes in ((least, bounds.lower), (most, bounds.upper)):
+            if not _has_nan(bounds) and not _has_zero(extremes):
+                answers[name] = pa.chunked_array([extremes.cast(column.type)])
         answers[values] = pc.subtract(table["num_rows"], bounds.null_count)
     return answers
 
 
-def _is_ambiguous(bounds: ColumnBounds) -> bool:
-    """Whether a bound of floats is a zero, of whichever sign, or NaN."""
-    if not pa.types.is_floating(bounds.lower.type):
+def _has_nan(bounds: ColumnBounds) -> bool:
+    """Whether NaN is among the values of a partition, as the greatest of them."""
+    if not pa.types.is_floating(bounds.upper.type):
         return False
-    return any(
-        pc.any(pc.or_(pc.is_nan(bound), pc.equal(bound, 0.0)), min_count=0).as_py()
-        for bound in (bounds.lower, bounds.upper)
-    )
+    return bool(pc.any(pc.is_nan(bounds.upper), min_count=0).as_py())
+
+
+def _has_zero(extremes: pa.Array) -> bool:
+    """Whether a bound of floats is a zero, of whichever sign."""
+    if not pa.types.is_floating(extremes.type):
+        return False
+    return bool(pc.any(pc.equal(extremes, 0.0), min_count=0).as_py())
 
 
 def _has_bounds(column: Column, types: Mapping[int, pa.DataType], ids: Mapping[str, int]) -> bool:

@@ -322,6 +322,8 @@ class _PartitionWriter(FragmentWriter):
             if not counted:
                 rest.append(output)
             for tree, as_named in zip(counted, counted_names(output.id), strict=False):
+                if tree is None:
+                    continue
                 carried[as_named] = below.types[tree]
                 columns.append(named(exp.column(tree, quoted=True), as_named))
         made = super().computed(below, name, rest)
@@ -333,14 +335,20 @@ class _PartitionWriter(FragmentWriter):
             return super().output(output, columns)
         return typed_expression(tree, columns, self.semantics, output.type)
 
-    def counted(self, text: str | None, columns: Mapping[str, pa.DataType]) -> tuple[str, ...]:
-        """Name the statistics of a column as it stands, in the order of ``counted_names``."""
+    def counted(
+        self, text: str | None, columns: Mapping[str, pa.DataType]
+    ) -> tuple[str | None, ...]:
+        """Name the statistics of a column as it stands, in the order of ``counted_names``.
+
+        An extreme that is not known is None; of a column without statistics there is no name.
+        """
         tree = None if text is None else parse_expression(text)
         if not isinstance(tree, exp.Column) or tree.name in columns or len(tree.parts) > 1:
             return ()
         number = tree.name.removeprefix("c")
         names = counted_names(int(number)) if number.isdecimal() else ()
-        return names if all(name in columns for name in names) else ()
+        present = tuple(name if name in columns else None for name in names)
+        return present if any(present) else ()
 
     def aggregated(self, call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Typed:
         tree = self.times.replaced(call.argument)

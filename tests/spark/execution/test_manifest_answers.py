@@ -106,7 +106,7 @@ def test_exact_statistics_answer_for_other_columns(spark: SparkSession, namespac
         f"CREATE TABLE {table} PARTITIONED BY (k) AS SELECT id, region, k, ts, CAST(ts AS DATE) d,"
         " CAST(id AS DECIMAL(12, 2)) / 8 AS price, REPEAT(region, 9) AS long,"
         " IF(id = 7, DOUBLE('NaN'), id) AS f, IF(id = 7, -0D, id - 90D) AS zero,"
-        " IF(id = 7, -DOUBLE('Infinity'), id + 0.1D) AS g,"
+        " IF(id = 7, -DOUBLE('Infinity'), id + 0.1D) AS g, DOUBLE(id) AS f0,"
         " IF(id % 5 = 0, NULL, FLOAT(id + 0.1)) AS h"
         f" FROM ({ROWS})"
     )
@@ -117,11 +117,14 @@ def test_exact_statistics_answer_for_other_columns(spark: SparkSession, namespac
         "SELECT max(i) FROM (SELECT id AS i, k FROM {t}) WHERE k = 1",
         "SELECT min(g), max(g), count(g), min(h), max(h), count(h) FROM {t}",
         "SELECT k, min(g), max(h) FROM {t} GROUP BY k",
+        "SELECT min(zero), count(zero), count(f) FROM {t}",
+        "SELECT max(y) - 1, count(y) FROM (SELECT id - 0 AS x, f0 AS y FROM {t})",
     ]
     read = [
         "SELECT max(f) FROM {t}",
         "SELECT min(f) FROM {t}",
         "SELECT max(zero) FROM {t}",
+        "SELECT min(f0) FROM {t}",
         "SELECT max(id + 1) FROM {t}",
         "SELECT max(long) FROM {t}",
         "SELECT sum(id), max(id) FROM {t}",
