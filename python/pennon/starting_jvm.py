@@ -1,7 +1,7 @@
 """The JVM that started this process, as it describes itself; none for the library alone.
 
 Everything that depends on it asks here: whose the commits of a worker are, and how much memory its
-queries may take, and in which language Spark changes the case of letters.
+queries may take, in which language Spark changes the case of letters, and which Spark it is.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class StartingJvm:
         retired: The ids of its earlier workers that still worked when this one was started.
         user: Who runs the application; empty where that is not known.
         language: The language of its locale, as ``en``; empty where it has none.
+        spark: Its version of Spark; empty where that is not known.
     """
 
     is_driver: bool
@@ -36,6 +37,7 @@ class StartingJvm:
     retired: tuple[int, ...] = ()
     user: str = ""
     language: str = ""
+    spark: str = ""
 
     @property
     def master(self) -> str:

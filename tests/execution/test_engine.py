@@ -18,6 +18,7 @@ from pennon.execution import Fragment, LeafRead, Query, Relation, engine, run
 from pennon.execution.engine import result_schema, run_query
 from pennon.execution.leaf_table import register_relation
 from pennon.execution.memory import pool_bytes
+from pennon.execution.row_counts import rows_at_once
 from pennon.spec.schema import NamespaceSchema
 
 WANTED = NamespaceSchema.with_fresh_ids(
@@ -112,10 +113,10 @@ def test_groups_that_may_spill_are_computed_in_small_batches(tmp_path: Path) -> 
     one, joining = big(tmp_path, 1000)
     grouping = Query("SELECT `id`, max(`name`) AS `name` FROM `r0` GROUP BY `id`", joining.schema)
     large, small = 1 << 20, 1 << 16
-    sizes = [engine.rows_at_once((one,), grouping, memory) for memory in (large, small)]
-    assert sizes[1] < sizes[0] == engine.rows_at_once((one,), joining, small)
+    sizes = [rows_at_once((one,), grouping, memory) for memory in (large, small)]
+    assert sizes[1] < sizes[0] == rows_at_once((one,), joining, small)
     planned = relation(tmp_path, LeafRead("not opened", 1, num_rows=1000), columns=("id", "name"))
-    assert [engine.rows_at_once((planned,), grouping, size) for size in (large, small)] == sizes
+    assert [rows_at_once((planned,), grouping, size) for size in (large, small)] == sizes
 
 
 def test_a_hash_join_beyond_the_pool_runs_again_as_one_that_spills(

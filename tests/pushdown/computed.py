@@ -51,8 +51,11 @@ def computed(
 ) -> pa.Table:
     """Run the whole plan as one fragment; its scans are the relations, in order."""
     query = fragment_query(nodes, len(nodes) - 1, semantics)
-    result_schema([relation_.schema for relation_ in relations], query.sql)
-    stream: BatchStream = run(Fragment(tuple(relations), Query(query.sql, query.schema)))
+    schemas = [relation_.schema for relation_ in relations]
+    result_schema(schemas, query.sql, zone_offsets=query.zone_offsets)
+    stream: BatchStream = run(
+        Fragment(tuple(relations), Query(query.sql, query.schema, query.zone_offsets))
+    )
     return pa.Table.from_batches(stream.batches, stream.schema)
 
 

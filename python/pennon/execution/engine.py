@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -31,13 +30,20 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 from pennon.errors import FragmentFailed, FragmentMemory
 from pennon.execution.batches.batch_stream import BatchStream
 from pennon.execution.batches.stream_work import StreamWork
+from pennon.execution.batches.zone_functions import register_zone_functions
 from pennon.execution.by_parts import GroupedParts, GroupingDivision, division_of
 from pennon.execution.engine_failures import engine_failures
 from pennon.execution.leaf_pruning import filtered, pruned
 from pennon.execution.leaf_table import register_empty, register_relation, register_rows
 from pennon.execution.memory import pool_bytes
 from pennon.execution.replicated_rows import REPLICATED
-from pennon.execution.row_counts import count_rows, may_exceed
+from pennon.execution.row_counts import (
+    MANY_ROWS,
+    count_rows,
+    is_grouped,
+    may_exceed,
+    rows_at_once,
+)
 from pennon.leaf.schema.promotion import stream_type
 
 if TYPE_CHECKING:
@@ -57,14 +63,10 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 _PARTITIONS: Final = "datafusion.execution.target_partitions"
 _BATCH_SIZE: Final = "datafusion.execution.batch_size"
-_MANY_ROWS: Final = 16_384
-_FEW_ROWS: Final = 1_024
-_GROUP_BYTES: Final = 96  # of a key and two numbers, with the place in the hash and room to grow
 _LARGE_GROUP_BYTES: Final = 512  # of keys of long texts
-_GROUPED: Final = re.compile(r"\b(?:GROUP BY|DISTINCT)\b")
 _OPTIONS: Final[Mapping[str, str]] = {
     _PARTITIONS: "1",
-    _BATCH_SIZE: str(_MANY_ROWS),
+    _BATCH_SIZE: str(MANY_ROWS),
     "datafusion.sql_parser.map_string_types_to_utf8view": "false",
     # some 70 queries within each other; a thread's stack holds at least 200, then the process dies
     "datafusion.sql_parser.recursion_limit": "150",
@@ -141,7 +143,10 @@ def _evaluated(part: ReplicatedPart, *, num_threads: int) -> BatchStream:
 
 
 def result_schema(
-    relations: Sequence[pa.Schema], sql: str, parts: Sequence[pa.Schema] = ()
+    relations: Sequence[pa.Schema],
+    sql: str,
+    parts: Sequence[pa.Schema] = (),
+    zone_offsets: tuple[int, ...] = (),
 ) -> pa.Schema:
     """Plan a query over empty relations.
 
@@ -149,6 +154,7 @@ def result_schema(
         relations: The columns of ``r0``, ``r1`` and so on.
         sql: The query.
         parts: The columns of ``p0``, ``p1`` and so on.
+        zone_offsets: As a ``Query`` has them.
 
     Returns:
         Names and types of the result.
@@ -160,6 +166,7 @@ def result_schema(
         FragmentText: There it casts a text that is no value of its type.
     """
     context = SessionContext(SessionConfig(dict(_OPTIONS)))
+    register_zone_functions(context, zone_offsets)
     for position, schema in enumerate(relations):
         register_empty(context, f"r{position}", schema)
     for position, schema in enumerate(parts):
@@ -170,18 +177,22 @@ def result_schema(
         return planned.schema()
 
 
-def rows_over(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+def rows_over(
+    sql: str, tables: Mapping[str, pa.Table], zone_offsets: tuple[int, ...] = ()
+) -> pa.Table:
     """Compute a query over rows that are in memory.
 
     Args:
         sql: In DataFusion's dialect.
         tables: Rows by the names that they have in the query.
+        zone_offsets: As a ``Query`` has them.
 
     Raises:
         FragmentOverflow: A value does not fit the type that it has in SQL.
         FragmentFailed: DataFusion refuses the query.
     """
     context = SessionContext(SessionConfig(dict(_OPTIONS)))
+    register_zone_functions(context, zone_offsets)
     for name, table in tables.items():
         empty = pa.RecordBatch.from_pylist([], table.schema)
         context.register_record_batches(name, [table.to_batches() or [empty]])
@@ -286,11 +297,13 @@ class _QueryRun:
             division: Its steps, where it is computed part by part.
         """
         is_small = spills and division is None
-        batch_size = _MANY_ROWS
+        batch_size = MANY_ROWS
         if is_small:
             batch_size = rows_at_once(self.relations, self.query, pool_bytes())
         config = {**options, _BATCH_SIZE: str(batch_size)}
-        new_context = partial(_context, config, self.runtime, spills=spills)
+        new_context = partial(
+            _context, config, self.runtime, self.query.zone_offsets, spills=spills
+        )
         context = new_context()
         for position, relation in enumerate(self.relations):
             register_relation(context, f"r{position}", relation, self.work)
@@ -311,12 +324,19 @@ class _QueryRun:
 
 
 def _context(
-    options: Mapping[str, str], runtime: RuntimeEnvBuilder | None, *, spills: bool
+    options: Mapping[str, str],
+    runtime: RuntimeEnvBuilder | None,
+    zone_offsets: tuple[int, ...],
+    *,
+    spills: bool,
 ) -> SessionContext:
     config = SessionConfig(dict(options))
     if runtime is None:
-        return _POOL.context(config, spills=spills)
-    return SessionContext(config, _with_disk(runtime, spills=spills))
+        context = _POOL.context(config, spills=spills)
+    else:
+        context = SessionContext(config, _with_disk(runtime, spills=spills))
+    register_zone_functions(context, zone_offsets)
+    return context
 
 
 def _with_disk(runtime: RuntimeEnvBuilder, *, spills: bool) -> RuntimeEnvBuilder:
@@ -330,27 +350,9 @@ def _preceded(first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]) -> Itera
     yield from batches
 
 
-def rows_at_once(relations: Sequence[Relation], query: Query, memory: int) -> int:
-    """Give the size of the batches in which a query is computed.
-
-    Args:
-        relations: What it reads.
-        query: The query.
-        memory: Bytes that all queries of the process have together.
-
-    Raises:
-        LeafMissing: A leaf's files are gone.
-    """
-    if _GROUPED.search(query.sql) is None:
-        return _MANY_ROWS
-    return _FEW_ROWS if may_exceed(relations, _GROUP_BYTES, memory) else _MANY_ROWS
-
-
 def _division(relations: Sequence[Relation], query: Query) -> GroupingDivision | None:
     """Take a query apart where its groups may be too many: to read it takes some milliseconds."""
-    if _GROUPED.search(query.sql) is None:
-        return None
-    if not may_exceed(relations, _LARGE_GROUP_BYTES, pool_bytes()):
+    if not is_grouped(query) or not may_exceed(relations, _LARGE_GROUP_BYTES, pool_bytes()):
         return None
     return division_of(query.sql)
 

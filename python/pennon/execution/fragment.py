@@ -102,10 +102,12 @@ class Query:
     Args:
         sql: One SELECT in DataFusion's dialect; the i-th relation is called ``r<i>``.
         schema: The result's columns in order, in the types that are promised.
+        zone_offsets: The offsets of the session's zone, where the query has times of it.
     """
 
     sql: str
     schema: pa.Schema
+    zone_offsets: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,14 @@ class Semantics:
         ansi: Whether an overflow is an error; otherwise it wraps or is NULL.
         is_utc: Whether timestamps with a zone turn into dates, and their parts, in UTC.
         is_tried: Whether an overflow is NULL (``try_add``), also where it would wrap.
+        zone_offsets: The offsets of the session's zone, as ``ZoneOffsets`` takes them, where what
+            is computed may use them.
     """
 
     ansi: bool = True
     is_utc: bool = False
     is_tried: bool = False
+    zone_offsets: tuple[int, ...] = ()
 
     @property
     def tried(self) -> Semantics:

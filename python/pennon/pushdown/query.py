@@ -28,6 +28,7 @@ from pennon.plan.operator_names import name_of
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.nested_columns import carried_column
+from pennon.predicate.expressions.times.zoned_times import uses_zone
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import Typed, cast, enclosed, is_carried, is_plain
@@ -73,6 +74,7 @@ class FragmentQuery:
         schema: Their names and types.
         parts: What every worker evaluates for itself, over relations of its own.
         root: Position of its uppermost node.
+        zone_offsets: The offsets of the session's zone, where it has times of it.
     """
 
     sql: str
@@ -81,6 +83,7 @@ class FragmentQuery:
     schema: pa.Schema
     parts: tuple[FragmentQuery, ...] = ()
     root: int = 0
+    zone_offsets: tuple[int, ...] = ()
 
     @property
     def all_scans(self) -> set[int]:
@@ -177,9 +180,9 @@ class FragmentWriter:
         if not selected.types:
             raise Declined(why="a result without columns")
         ids = tuple(int(name[1:]) for name in selected.types)
-        schema = pa.schema(list(selected.types.items()))
-        parts = tuple(self.parts)
-        return FragmentQuery(sql, tuple(self.scans), ids, schema, parts, self.root)
+        schema, parts = pa.schema(list(selected.types.items())), tuple(self.parts)
+        offsets = self.semantics.zone_offsets if uses_zone(sql) else ()
+        return FragmentQuery(sql, tuple(self.scans), ids, schema, parts, self.root, offsets)
 
     def select(self, position: int) -> Selected:
         """Write the subtree below and with a node.

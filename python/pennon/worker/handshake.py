@@ -57,7 +57,7 @@ class Jvm:
 
     @property
     def starting(self) -> StartingJvm:
-        """What commits, the memory of queries and the case of letters depend on."""
+        """What commits, the memory of queries and the meaning of some functions depend on."""
         return StartingJvm(
             is_driver=self.driver,
             cores=self.cores,
@@ -66,6 +66,7 @@ class Jvm:
             retired=self.retired,
             user=self.user,
             language=self.language,
+            spark=self.spark,
         )
 
 

@@ -112,6 +112,14 @@ def edge_rows(extra: int = 150) -> pa.Table:
     return pa.table(columns)
 
 
+def zone_offsets_of(spark: SparkSession, zone: str) -> tuple[int, ...]:
+    """Ask Java for the offsets of a zone, as its rule sends them."""
+    shim = spark._jvm.dev.pennon.spark
+    numbers = shim.worker.Messages.array()
+    shim.plan.DerivedKeyRule.addZoneOffsets(numbers, zone)
+    return tuple(json.loads(numbers.toString()))
+
+
 @dataclass(frozen=True)
 class Compared:
     """What became of expressions: those that Spark is left with, and why; those that differ."""
@@ -142,7 +150,7 @@ def differing(
         return [repr(actual)]
     pairs = zip(values_of(expected), values_of(actual[name]), strict=True)
     return [
-        (*pair, rows.slice(at, 1).to_pylist()[0])
+        (*pair, {name: values_of(rows.slice(at, 1)[name])[0] for name in rows.column_names})
         for at, pair in enumerate(pairs)
         if normal(pair[0]) != normal(pair[1])
     ]
@@ -247,7 +255,7 @@ class Expressions:
         """Compute expressions in DataFusion; give the error if it is one."""
         query = fragment_query([scan_of(given), Project(0, tuple(outputs))], 1, semantics)
         try:
-            return rows_over(query.sql, {"r0": given})
+            return rows_over(query.sql, {"r0": given}, query.zone_offsets)
         except _OF_VALUES as error:
             return error
 

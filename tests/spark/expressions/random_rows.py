@@ -6,14 +6,20 @@ import datetime as dt
 import math
 import random
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from tests.spark.assert_join import conf
-from tests.spark.expressions.expression_rows import TEXTS, VALUES, Compared, Expressions
+from tests.spark.expressions.expression_rows import (
+    TEXTS,
+    VALUES,
+    Compared,
+    Expressions,
+    zone_offsets_of,
+)
 
 from pennon.predicate.expressions import Semantics
 
@@ -219,14 +225,21 @@ def golden_lines() -> list[str]:
 
 
 def compared_with_spark(
-    spark: SparkSession, root: Path, drawn: tuple[int, int], *, ansi: bool, zone: str
+    spark: SparkSession,
+    root: Path,
+    drawn: tuple[int, int],
+    lines: Sequence[str] | None = None,
+    *,
+    ansi: bool,
+    zone: str,
 ) -> Compared:
-    """Compute all of these expressions over random rows.
+    """Compute expressions over random rows.
 
     Args:
         spark: The session.
         root: Where the rows are written.
         drawn: What repeats the rows, and how many they are.
+        lines: The expressions; None for all that have golden values.
         ansi: Whether Spark has errors where it would otherwise have NULL, or wrap.
         zone: The session's.
     """
@@ -238,4 +251,6 @@ def compared_with_spark(
     }
     with conf(spark, settings):
         expressions = Expressions.over(spark, random_rows(*drawn), root / "random")
-        return expressions.compare(golden_lines(), Semantics(ansi=ansi, is_utc=zone == "UTC"))
+        offsets = zone_offsets_of(spark, zone)
+        semantics = Semantics(ansi=ansi, is_utc=zone == "UTC", zone_offsets=offsets)
+        return expressions.compare(golden_lines() if lines is None else lines, semantics)

@@ -13,8 +13,8 @@ NULL rules: NULL stays NULL.
 | integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
 | text to integer, boolean, date | after blanks; an error, or NULL, for none | ``parsed_texts`` |
 | date to text | year, month, day; a sign before more than four digits | by cycles |
-| timestamp to text | in the session's zone, no zeros at the end | ``time_texts``; only in UTC |
-| date and timestamps among each other | in the session's zone | only in UTC; days of timestamps |
+| timestamp to text | in the session's zone, no zeros at the end | ``time_texts`` |
+| date and timestamps among each other | in the session's zone | ``zoned_times``; days of these |
 | FLOAT to DOUBLE and back | the same, or the nearest | none |
 | DOUBLE to INT, BIGINT | cut; an error outside (ANSI), or the end | ``whole_numbers`` |
 | DOUBLE to decimal | its text half up; NaN is NULL | up to 14 digits, by the DOUBLE at the half |
@@ -28,10 +28,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions import calendar_cycles, time_texts
+from pennon.predicate.expressions import time_texts
 from pennon.predicate.expressions.floats import whole_numbers
 from pennon.predicate.expressions.floats.float_rounding import decimal_of_double, double_of_decimal
 from pennon.predicate.expressions.texts import parsed_texts
+from pennon.predicate.expressions.times import calendar_cycles, zoned_times
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
     INTEGER_DIGITS,
@@ -78,14 +79,15 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
         return _without_error(value, target)
     if can_fail is None:
         raise Declined(why=f"a cast of {value.type} to {target}")
+    if value.type == ZONED:
+        value = zoned_times.clock(value, semantics)
+        return converted(value, target, semantics)
     if value.type in _TIMES and pa.types.is_string(target):
         return Typed(_time_text(value), target)
     if value.type in _TIMES and pa.types.is_date(target):
         return Typed(calendar_cycles.day_of(value), target)
-    if ZONED in (value.type, target) and {value.type, target} <= set(_TIMES):
-        # in UTC the same number; Arrow's own cast asks the calendar, which ends
-        local = cast(value.tree, NTZ) if pa.types.is_date(value.type) else value.tree
-        return Typed(cast(cast(local, pa.int64()), target), target)
+    if value.type in _TIMES and target == ZONED:
+        return zoned_times.moment(value, semantics)
     if value.is_decimal and target == pa.float64() and value.type.precision > _DOUBLE_DIGITS:
         return double_of_decimal(value)
     if pa.types.is_floating(value.type) and pa.types.is_decimal(target):
@@ -131,8 +133,6 @@ def tried(value: Typed, target: pa.DataType) -> Typed:
 def _time_text(value: Typed) -> exp.Expr:
     if pa.types.is_date(value.type):
         return calendar_cycles.text(value.tree)
-    if value.type == ZONED:
-        value = Typed(cast(cast(value.tree, pa.int64()), NTZ), NTZ)  # in UTC the same number
     return time_texts.timestamp_text(value)
 
 
@@ -170,7 +170,7 @@ def _text_failure(value: Typed, semantics: Semantics) -> bool | None:
         return False
     if value.is_decimal and (semantics.ansi or value.type.scale <= _PLAIN_FRACTION):
         return False
-    is_clock = value.type == NTZ or (value.type == ZONED and semantics.is_utc)
+    is_clock = value.type == NTZ or (value.type == ZONED and zoned_times.knows_zone(semantics))
     return False if is_clock else None
 
 
@@ -203,4 +203,4 @@ def _time_failure(source: pa.DataType, target: pa.DataType, semantics: Semantics
     if source not in _TIMES or target not in _TIMES:
         return None
     needs_zone = ZONED in (source, target)
-    return False if semantics.is_utc or not needs_zone else None
+    return False if zoned_times.knows_zone(semantics) or not needs_zone else None

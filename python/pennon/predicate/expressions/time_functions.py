@@ -6,10 +6,10 @@ NULL rules: every function gives NULL for NULL. Dates are proleptic Gregorian in
 |---|---|---|
 | date_trunc of weeks and longer counts nanoseconds: 1677 to 2262 | all years | computed by days |
 | the days of a week count from 0 | from 1, or from Monday | computed |
-| parts of zoned timestamps are the zone's | the session's | only in UTC |
+| parts of zoned timestamps are the zone's | the session's | ``zoned_times`` |
 | years beyond 262142 have no parts | all years | ``calendar_cycles`` |
 
-Declined: timestamps with a zone where the session's is not UTC.
+Declined: intervals that are added to timestamps with a zone where the session's is not UTC.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions import calendar_cycles, time_texts
+from pennon.predicate.expressions import time_texts
 from pennon.predicate.expressions.casts import converted
+from pennon.predicate.expressions.times import calendar_cycles, zoned_times
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import NTZ, ZONED, Typed, binary, call, cast, integer
 from pennon.predicate.values.intervals import DAY_MICROS
 from pennon.predicate.values.literals import literal_value
+from pennon.starting_jvm import starting_jvm
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -68,6 +70,7 @@ _DAY_NAMES: Final = (
     ("SA", "SAT", "SATURDAY"),
     ("SU", "SUN", "SUNDAY"),
 )
+_FIRST_MIDNIGHTS: Final = ("4.1.", "4.2.")
 _INT: Final = pa.int32()
 _LONG: Final = pa.int64()
 
@@ -76,7 +79,7 @@ def local(value: Typed, semantics: Semantics) -> Typed:
     """Take a date or timestamp as the session's clocks show it.
 
     Raises:
-        Declined: It is none, or depends on a zone that is not UTC.
+        Declined: It is none, or depends on a zone that is not known.
     """
     if value.type in (pa.date32(), NTZ):
         return value
@@ -197,13 +200,20 @@ def truncated(unit: str, value: Typed, semantics: Semantics) -> Typed:
         raise Declined(why=f"date_trunc of {value.type}")
     source = local(value, semantics)
     if unit in _MONTH_UNITS:
-        day = _first_day(_MONTH_UNITS[unit], calendar_cycles.day_of(source))
-        start = cast(day, NTZ)
-    elif unit in _MICROS:
-        start = _floored(source.tree, _MICROS[unit])
-    else:
+        day = Typed(_first_day(_MONTH_UNITS[unit], calendar_cycles.day_of(source)), pa.date32())
+        if value.type == NTZ:
+            return converted(day, NTZ, semantics)
+        # Of two midnights Spark takes the one before the time since 4.3, and the first one before.
+        is_first = starting_jvm().spark.startswith(_FIRST_MIDNIGHTS)
+        return zoned_times.moment(day, semantics, near=None if is_first else value)
+    if unit not in _MICROS:
         raise Declined(why=f"date_trunc to {unit}")
-    return converted(Typed(start, NTZ), value.type, semantics)
+    if value.type == ZONED and _MICROS[unit] <= _MICROS["SECOND"]:
+        # Offsets are whole seconds.
+        micros = Typed(cast(cast(value.tree, _LONG), NTZ), NTZ)
+        return Typed(cast(cast(_floored(micros.tree, _MICROS[unit]), _LONG), ZONED), ZONED)
+    start = Typed(_floored(source.tree, _MICROS[unit]), NTZ)
+    return start if value.type == NTZ else zoned_times.moment(start, semantics, near=value)
 
 
 def _floored(tree: exp.Expr, width: int) -> exp.Expr:
@@ -341,6 +351,8 @@ def moved_by_interval(
         number = int(str(count.as_py())) * (-1 if is_backward else 1)
     except ValueError as error:
         raise Declined(why="an interval of a fraction") from error
+    if value.type == ZONED and not semantics.is_utc:
+        raise Declined(why="an interval added in a zone that is not UTC")
     source = local(value, semantics)
     if unit in ("YEAR", "MONTH"):
         months = number * (12 if unit == "YEAR" else 1)

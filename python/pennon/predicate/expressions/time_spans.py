@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions import calendar_cycles
 from pennon.predicate.expressions.time_functions import local, part
+from pennon.predicate.expressions.times import calendar_cycles
 from pennon.predicate.semantics import Declined, Semantics
 from pennon.predicate.typed import (
     NTZ,
@@ -138,6 +138,9 @@ def months_between(end: Typed, start: Typed, semantics: Semantics, *, is_rounded
     """
     if {start.type, end.type} - {NTZ, ZONED}:
         raise Declined(why=f"months_between of {start.type} and {end.type}")
+    if ZONED in (start.type, end.type) and not semantics.is_utc:
+        # Spark counts the seconds since a day began, of which one with a change has others.
+        raise Declined(why="months_between in a zone that is not UTC")
     moments = [local(moment, semantics) for moment in (end, start)]
     days = [Typed(calendar_cycles.day_of(moment), pa.date32()) for moment in moments]
     months = cast(binary(exp.Sub, *map(_month_number, days)), _DOUBLE)

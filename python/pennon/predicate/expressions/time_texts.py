@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions import calendar_cycles
+from pennon.predicate.expressions.times import calendar_cycles
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
     NTZ,

@@ -16,7 +16,8 @@ from pennon.worker.messages.messages import JsonObject
 class DeriveKeys:
     """The plan's skeleton from the derived-key rule, which it changes, or explains only.
 
-    Scans bring their catalog and plan; ``settings`` are those that say who executes queries.
+    Scans bring their catalog and plan; ``settings`` are those that say who executes queries, and
+    ``zone_offsets`` how far the clocks of the time zone are before UTC, as ``ZoneOffsets`` has it.
     """
 
     op: ClassVar[str] = "derive_keys"
@@ -25,6 +26,7 @@ class DeriveKeys:
     max_bytes: int
     ansi: bool
     time_zone: str
+    zone_offsets: tuple[int, ...]
     slots: int
     is_write: bool
     rewrites: bool

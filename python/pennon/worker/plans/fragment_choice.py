@@ -109,7 +109,11 @@ def choose_fragments(
     if request.is_write:
         # What is written is distributed as the write wants it.
         options = replace(options, one_task_bytes=0, one_executor_bytes=0)
-    semantics = Semantics(ansi=request.ansi, is_utc=is_utc_zone(request.time_zone))
+    semantics = Semantics(
+        ansi=request.ansi,
+        is_utc=is_utc_zone(request.time_zone),
+        zone_offsets=request.zone_offsets,
+    )
     query_id, pool_bytes = uuid4().hex, executor_pool_bytes()
     whole = _in_one_executor(request, options, plan, keys, semantics)
     if whole is not None:
@@ -202,7 +206,7 @@ class _Planner:
         filters = key_filters(division.plan, query, candidate.restriction)
         token = FragmentToken(
             tuple(scans),
-            Query(query.sql, query.schema),
+            _over_relations(query),
             parts,
             tuple(_pruning_token(pruning, query) for pruning in prunings),
             tuple(_filter_token(filter_, query) for filter_ in filters),
@@ -234,7 +238,9 @@ class _Planner:
 
     def answer(self, root: int) -> FragmentQuery | None:
         """Answer an aggregate without reading a leaf, where the manifest has what it needs."""
-        return manifest_answer(self.division.plan, root, self.plans, self.semantics)
+        # Of partitions a span of time is known, in which a zone's clocks may change.
+        semantics = replace(self.semantics, zone_offsets=())
+        return manifest_answer(self.division.plan, root, self.plans, semantics)
 
     def has_answer_below(self, root: int) -> bool:
         """Whether an operator's input is an aggregate that the manifest answers."""
@@ -245,7 +251,7 @@ class _Planner:
 
     def answered(self, candidate: Candidate, answer: FragmentQuery) -> ChosenFragment:
         """Make one task of an answer, which has its rows with it."""
-        token = FragmentToken((), Query(answer.sql, answer.schema)).to_json()
+        token = FragmentToken((), _over_relations(answer)).to_json()
         summaries = [summary(self.plans[scan]) for scan in candidate.query.scans]
         text = "\n".join([f"fragment: {candidate.mode}, answered by the manifest", *summaries])
         rows, num_bytes = self.size(candidate, 1)
@@ -278,7 +284,7 @@ class _Planner:
         scans = [_scan_token(self.division.plan[scan], self.plans[scan]) for scan in query.scans]
         check_planned(query, scans)
         splits = tuple(whole_splits(self.plans[scan].table) for scan in query.scans)
-        return PartToken(self.query_id, tuple(scans), splits, Query(query.sql, query.schema))
+        return PartToken(self.query_id, tuple(scans), splits, _over_relations(query))
 
     def size(self, candidate: Candidate, num_tasks: int) -> tuple[int | None, int | None]:
         """Estimate what Spark gets, so that it can broadcast what is small."""
@@ -309,7 +315,8 @@ def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:
     """
     parts = [part.schema for part in query.parts]
     try:
-        planned = result_schema([scan.schema for scan in scans], query.sql, parts)
+        relations = [scan.schema for scan in scans]
+        planned = result_schema(relations, query.sql, parts, query.zone_offsets)
     except (FragmentFailed, *VALUE_FAILURES) as error:
         why = f"a query that DataFusion refuses: {error.parameters.get('why', error)}"
         raise Declined(why=why) from error
@@ -319,6 +326,10 @@ def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:
             raise Declined(
                 why=f"a column of type {expected.type} that DataFusion makes {planned_type}"
             )
+
+
+def _over_relations(query: FragmentQuery) -> Query:
+    return Query(query.sql, query.schema, query.zone_offsets)
 
 
 def _pruning_token(pruning: RuntimePruning, query: FragmentQuery) -> PruningToken:

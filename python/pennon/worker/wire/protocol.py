@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "2bc49817e2c8"
+PROTOCOL: Final = "3659c0ba6546"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

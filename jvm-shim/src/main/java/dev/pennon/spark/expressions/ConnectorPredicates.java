@@ -65,9 +65,13 @@ public final class ConnectorPredicates {
     }
   }
 
+  /** Whether a session's time zone is UTC, by whatever name. */
+  public static boolean isUtc(String zone) {
+    return ZoneId.of(zone, ZoneId.SHORT_IDS).normalized().equals(ZoneOffset.UTC);
+  }
+
   private boolean dependsOnZone(Expression expression) {
-    ZoneId zone = ZoneId.of(timeZone.get(), ZoneId.SHORT_IDS);
-    return !zone.normalized().equals(ZoneOffset.UTC)
+    return !isUtc(timeZone.get())
         && nodes(expression).stream()
             .anyMatch(
                 node ->

@@ -5,10 +5,9 @@ import static dev.pennon.spark.compat.Trees.conjuncts;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.Columns;
+import dev.pennon.spark.expressions.ConnectorPredicates;
 import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.worker.Messages;
-import java.time.ZoneId;
-import java.time.ZoneOffset;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -57,7 +56,7 @@ record ComparedColumns(ArrayNode pairs, boolean comparesAny) {
     Expression column = compared;
     while (column instanceof Cast cast) {
       types.insert(0, cast.dataType().typeName());
-      inUtc &= cast.timeZoneId().isEmpty() || isUtc(cast.timeZoneId().get());
+      inUtc &= cast.timeZoneId().isEmpty() || ConnectorPredicates.isUtc(cast.timeZoneId().get());
       column = cast.child();
     }
     if (Columns.of(column) == null || !column.references().subsetOf(ofSide)) {
@@ -65,12 +64,6 @@ record ComparedColumns(ArrayNode pairs, boolean comparesAny) {
     }
     types.insert(0, column.dataType().typeName());
     ObjectNode message = Messages.object().put("column", ExpressionText.ofValue(column));
-    message.put("utc", inUtc);
-    message.set("types", types);
-    return message;
-  }
-
-  private static boolean isUtc(String zone) {
-    return ZoneId.of(zone, ZoneId.SHORT_IDS).normalized().equals(ZoneOffset.UTC);
+    return message.put("utc", inUtc).set("types", types);
   }
 }

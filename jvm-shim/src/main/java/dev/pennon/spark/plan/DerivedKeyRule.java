@@ -4,6 +4,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.JoinSettings;
 import dev.pennon.spark.read.DeriveKeysReply;
@@ -11,6 +12,9 @@ import dev.pennon.spark.read.DerivedKeys;
 import dev.pennon.spark.read.FragmentScan;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.worker.Messages;
+import java.time.Instant;
+import java.time.zone.ZoneOffsetTransition;
+import java.time.zone.ZoneRules;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -27,6 +31,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.util.DateTimeUtils;
 import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -48,6 +53,9 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
   /** What a session says of the execution, and no option of a store that is named alike. */
   private static final Pattern EXECUTION =
       Pattern.compile("spark\\.sql\\.catalog\\.[^.]+\\.execution(\\..*)?");
+
+  /** A zone that changes its offset in this year does so by the same rules ever after. */
+  private static final int LAST_YEAR = 2130;
 
   /** Who wants to hear what is found in the plans that this thread makes. */
   private static final ThreadLocal<Consumer<JsonNode>> VERDICTS = new ThreadLocal<>();
@@ -163,12 +171,10 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
         FragmentRewrite fragments = new FragmentRewrite(keys, outline);
         rewritten = new DerivedKeyRewrite(keys, fragments).rewrite(root);
       }
-      if (reply.oneTask()) {
-        return OneTask.in(rewritten);
-      }
-      return outline.hasGroupings() || listener != null
-          ? rewritten
-          : PackedScans.in(rewritten);
+      boolean isWhole = outline.hasGroupings() || listener != null;
+      return reply.oneTask()
+          ? OneTask.in(rewritten)
+          : isWhole ? rewritten : PackedScans.in(rewritten);
     } catch (Exception e) {
       return UndecidedPlans.kept(plan, e, conf);
     }
@@ -179,21 +185,27 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     request.put(
         "parallelism",
         org.apache.spark.sql.classic.SparkSession.active().leafNodeDefaultParallelism());
-    request.put("max_bytes", conf.filesMaxPartitionBytes());
-    request.put("ansi", conf.ansiEnabled());
-    request.put("time_zone", conf.sessionLocalTimeZone());
-    request.put("slots", ExecutorSlots.count());
+    request.put("max_bytes", conf.filesMaxPartitionBytes()).put("ansi", conf.ansiEnabled());
+    request.put("time_zone", conf.sessionLocalTimeZone()).put("slots", ExecutorSlots.count());
+    addZoneOffsets(request.putArray("zone_offsets"), conf.sessionLocalTimeZone());
     request.put("is_write", isWrite).put("rewrites", conf.v2BucketingEnabled());
     // Who executes queries, over all catalogs: which of them are read the worker sees.
     ObjectNode settings = request.putObject("settings");
-    CollectionConverters.asJava(conf.getAllConfs())
-        .forEach(
-            (key, value) -> {
-              if (EXECUTION.matcher(key).matches()) {
-                settings.put(key, value);
-              }
-            });
+    CollectionConverters.asJava(conf.getAllConfs()).entrySet().stream()
+        .filter(setting -> EXECUTION.matcher(setting.getKey()).matches())
+        .forEach(setting -> settings.put(setting.getKey(), setting.getValue()));
     request.set("nodes", outline.message());
     return request;
+  }
+
+  /** The first offset of a zone, then the second since 1970 and the offset of each change of it. */
+  public static void addZoneOffsets(ArrayNode numbers, String zone) {
+    ZoneRules rules = DateTimeUtils.getZoneId(zone).getRules();
+    numbers.add(rules.getOffset(Instant.MIN).getTotalSeconds());
+    ZoneOffsetTransition next = rules.nextTransition(Instant.MIN);
+    while (next != null && next.getDateTimeBefore().getYear() < LAST_YEAR) {
+      numbers.add(next.toEpochSecond()).add(next.getOffsetAfter().getTotalSeconds());
+      next = rules.nextTransition(next.getInstant());
+    }
   }
 }

@@ -1,0 +1,1 @@
+"""Calendars beyond DataFusion's, and time zones."""

@@ -1,0 +1,190 @@
+"""How far the clocks of a time zone are before UTC, as Java's rules have it.
+
+NULL rules: NULL stays NULL.
+
+Where clocks are put forward, the times between do not exist: they are as far behind the change as
+they would have been. Where clocks are put back, times are there twice: the earlier one is meant,
+unless another one is near that belongs to the later offset.
+
+A zone that changes its offset in the last known year does so by the same rules ever after, and the
+Gregorian calendar repeats after 400 years.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SECOND: Final = 1_000_000
+_DAY_SECONDS: Final = 86_400
+_CYCLE_YEARS: Final = 400
+_CYCLE_MICROS: Final = 146_097 * _DAY_SECONDS * _SECOND
+_LAST_YEAR: Final = 2129  # Java gives the changes of no later year
+_KINDS_OF_YEARS: Final = 28  # so many years, without the end of a century, are of every kind
+_MARGIN_MICROS: Final = 2 * _DAY_SECONDS * _SECOND
+_LEAST, _MOST = np.iinfo(np.int64).min + _MARGIN_MICROS, np.iinfo(np.int64).max - _MARGIN_MICROS
+
+Micros = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+class MomentOutOfRange(ValueError):
+    """A timestamp at the end of all that there are, whose clocks show none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneOffsets:
+    """The offsets of a zone, all in microseconds.
+
+    Args:
+        changes: When they change, in order.
+        before: The offset before each change.
+        after: The one behind it.
+        first: The offset before all changes.
+        repeats_from: Since when the changes repeat every 400 years; None if there are no more.
+    """
+
+    changes: Micros
+    before: Micros
+    after: Micros
+    first: int
+    repeats_from: int | None = None
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> Self:
+        """Take the numbers that Java gives.
+
+        Args:
+            numbers: The first offset, then of each change its second since 1970 and the offset
+                behind it.
+
+        Example:
+            >>> zone = ZoneOffsets.of([0, 3600, 7200])  # two hours before UTC since 01:00
+            >>> zone.clocks(np.array([0, 3_600_000_000])).tolist()
+            [0, 10800000000]
+        """
+        seconds, offsets = list(numbers[1::2]), [numbers[0], *numbers[2::2]]
+        repeats_from = None
+        if seconds and _year_of(seconds[-1]) == _LAST_YEAR:
+            continued = _continued(list(zip(seconds, offsets[1:], strict=True)))
+            seconds += [second for second, _ in continued]
+            offsets += [offset for _, offset in continued]
+            repeats_from = _start_of(_LAST_YEAR + _CYCLE_YEARS + 1) * _SECOND
+        changes = np.array(seconds, np.int64) * _SECOND
+        of_each = np.array(offsets, np.int64) * _SECOND
+        return cls(changes, of_each[:-1], of_each[1:], int(of_each[0]), repeats_from)
+
+    def clocks(self, moments: Micros) -> Micros:
+        """Give what clocks show at moments: microseconds of the local time.
+
+        Raises:
+            MomentOutOfRange: One is too close to the end of all timestamps.
+        """
+        return moments + self._offsets(moments)
+
+    def moments(self, clocks: Micros, near: Micros | None = None) -> Micros:
+        """Give the moments at which clocks show these times.
+
+        Args:
+            clocks: What clocks show.
+            near: Moments whose offsets are preferred where clocks show a time twice.
+
+        Raises:
+            MomentOutOfRange: One is too close to the end of all timestamps.
+        """
+        known, beyond = self._in_known(clocks)
+        # Until the later of the two times that a change has, the offset before it holds.
+        at = np.searchsorted(self.changes + np.maximum(self.before, self.after), known, "right")
+        offsets = self._offset_behind(at)
+        if near is not None and len(self.changes):
+            offsets_near = self._offsets(near)
+            later = np.minimum(at, len(self.changes) - 1)
+            is_twice = (at < len(self.changes)) & (known >= (self.changes + self.after)[later])
+            is_twice &= self.after[later] == offsets_near
+            offsets = np.where(is_twice, self.after[later], offsets)
+        return known - offsets + beyond
+
+    def midnights(self, clocks: Micros, near: Micros | None = None) -> Micros:
+        """Give the moments at which the days begin of which these are the midnights.
+
+        A day whose midnight does not exist begins when clocks are put forward.
+
+        Args:
+            clocks: What clocks show.
+            near: Moments whose offsets are preferred where there are two midnights.
+
+        Raises:
+            MomentOutOfRange: One is too close to the end of all timestamps.
+        """
+        known, beyond = self._in_known(clocks)
+        at = np.searchsorted(self.changes + np.maximum(self.before, self.after), known, "right")
+        begun = known - self._offset_behind(at)
+        if len(self.changes):
+            change = self.changes[np.minimum(at, len(self.changes) - 1)]
+            is_skipped = (at < len(self.changes)) & (begun > change)
+            is_skipped &= (self.after > self.before)[np.minimum(at, len(self.changes) - 1)]
+            begun = np.where(is_skipped, change, begun)
+        begun = begun + beyond
+        if near is None:
+            return begun
+        offsets_near = self._offsets(near)
+        return np.where(
+            self._offsets(clocks - offsets_near) == offsets_near, clocks - offsets_near, begun
+        )
+
+    def _offsets(self, moments: Micros) -> Micros:
+        known, _ = self._in_known(moments)
+        return self._offset_behind(np.searchsorted(self.changes, known, "right"))
+
+    def _offset_behind(self, at: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Micros:
+        return np.append(np.int64(self.first), self.after)[at]
+
+    def _in_known(self, times: Micros) -> tuple[Micros, Micros | int]:
+        """Move times into the years whose changes are known; say by how much."""
+        if len(times) and (times.min() < _LEAST or times.max() > _MOST):
+            raise MomentOutOfRange("a timestamp out of range")
+        if self.repeats_from is None or not len(times) or times.max() < self.repeats_from:
+            return times, 0
+        cycles = np.maximum((times - self.repeats_from) // _CYCLE_MICROS + 1, 0)
+        beyond = np.where(times < self.repeats_from, 0, cycles) * _CYCLE_MICROS
+        return times - beyond, beyond
+
+
+@lru_cache(maxsize=16)
+def zone_offsets(numbers: tuple[int, ...]) -> ZoneOffsets:
+    """Take the numbers that Java gives, once for all queries of a zone."""
+    return ZoneOffsets.of(numbers)
+
+
+def _continued(changes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Give the changes of the next 400 years: those of a year of the same kind."""
+    of_years: dict[int, list[tuple[int, int]]] = {}
+    for second, offset in changes:
+        of_years.setdefault(_year_of(second), []).append((second, offset))
+    years = range(_LAST_YEAR + 1 - _KINDS_OF_YEARS, _LAST_YEAR + 1)
+    of_kinds = {_kind_of(year): year for year in years}
+    continued = []
+    for year in range(_LAST_YEAR + 1, _LAST_YEAR + _CYCLE_YEARS + 1):
+        alike = of_kinds[_kind_of(year)]
+        later = _start_of(year) - _start_of(alike)
+        continued += [(second + later, offset) for second, offset in of_years.get(alike, ())]
+    return continued
+
+
+def _year_of(second: int) -> int:
+    return (dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=second)).year
+
+
+def _start_of(year: int) -> int:
+    return (dt.date(year, 1, 1) - dt.date(1970, 1, 1)).days * _DAY_SECONDS
+
+
+def _kind_of(year: int) -> tuple[int, int]:
+    """Tell a year by the day of the week on which it begins, and its length."""
+    return dt.date(year, 1, 1).weekday(), _start_of(year + 1) - _start_of(year)
