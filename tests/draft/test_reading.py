@@ -205,7 +205,7 @@ def test_what_the_metadata_does_not_tell_is_an_error(
         ("partition-columns", None, DraftNotReadable, "it has no lance.*columns"),
         ("partition-columns", "{}", DraftNotReadable, "is no array"),
         ("partition-columns", '["country"]', DraftNotReadable, "has 'country', which names no"),
-        ("enabled", "false", NotPartitionedNamespace, "Open it as a directory namespace"),
+        ("enabled", "false", NotPartitionedNamespace, "It holds tables: open one of them"),
     ],
 )
 def test_a_damaged_property_is_named(

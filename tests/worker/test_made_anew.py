@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import lance
@@ -11,6 +12,8 @@ import pyarrow as pa
 import pytest
 from tests.manifest.handmade import SALES_EARLY, SALES_LATE, appendix_c
 from tests.worker.worker_client import Driver, WorkerFailed, field, transform
+
+import pennon
 
 FIELDS = [field("id", "long"), field("region", "string")]
 BY_REGION = [transform("identity", "region")]
@@ -129,3 +132,22 @@ def test_a_version_of_a_table_that_was_dropped_says_so(driver: Driver, tmp_path:
     with pytest.raises(WorkerFailed, match="orders: it was dropped meanwhile") as failed:
         driver.scan(table)
     assert failed.value.condition == "TABLE_NOT_FOUND"
+
+
+def test_a_version_that_expires_before_its_tasks_read_is_told_from_lost_files(
+    driver: Driver, tmp_path: Path
+) -> None:
+    name = [str(tmp_path / "orders")]
+    orders = driver.create(name, FIELDS, BY_REGION)
+    driver.insert(orders, rows([1], "eu"))
+    plan, splits = driver.scan(driver.ask("load_table", identifier=name))
+    pennon.open(name[0]).delete("id = 1")
+    pennon.open(name[0]).maintenance.expire_snapshots(datetime.now(UTC), 1)
+    with pytest.raises(WorkerFailed, match="SNAPSHOT_EXPIRED.*Run the query again"):
+        driver.connection.rows(plan["scan"], splits["split"][0].as_py())
+    driver.insert(driver.ask("load_table", identifier=name), rows([2], "us"))
+    plan, splits = driver.scan(driver.ask("load_table", identifier=name))
+    for leaf in (tmp_path / "orders").glob("*$dataset"):
+        shutil.rmtree(leaf)
+    with pytest.raises(WorkerFailed, match="LEAF_MISSING"):
+        driver.connection.rows(plan["scan"], splits["split"][0].as_py())

@@ -23,7 +23,8 @@ class NotPartitionedNamespace(PennonError):
     condition = "NOT_A_PARTITIONED_NAMESPACE"
     template = (
         "Cannot open {location} as a partitioned namespace: the metadata of its __manifest has no "
-        "partition_spec_v<N> key. Open it as a directory namespace."
+        "partition_spec_v<N> key. It holds tables: open one of them, or make it the root of a "
+        "catalog (pennon.connect, spark.sql.catalog.<name>.root)."
     )
     sql_state = "42P01"
 
@@ -131,6 +132,18 @@ class SnapshotNotFound(PennonError):
         "Cannot open {location} {asked}: {existing}. Choose a version, or a time, that it has."
     )
     sql_state = "42704"
+
+
+class SnapshotExpired(PennonError):
+    """The version that a query reads has expired meanwhile."""
+
+    condition = "SNAPSHOT_EXPIRED"
+    template = (
+        "Cannot read {table}: the version that the query began with expired while it was read. Run"
+        " the query again, and keep versions for longer than queries take"
+        " (history.expire.max-snapshot-age-ms)."
+    )
+    sql_state = "55000"
 
 
 class NamespaceExists(PennonError):

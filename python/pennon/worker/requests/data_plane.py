@@ -23,7 +23,7 @@ from pennon.worker.messages.write_messages import (
     WriteReply,
 )
 from pennon.worker.requests.absent_offsets import with_offsets
-from pennon.worker.requests.dropped_tables import naming_dropped_tables
+from pennon.worker.requests.read_failures import naming_causes
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.fragment_tokens import FragmentToken
 from pennon.worker.wire.framing import (
@@ -51,8 +51,7 @@ def read(request: Mapping[str, object], frames: FrameSocket) -> None:
     STORAGE_OPTION_VALUES.remember(scan.storage_options)
     order = scan.order if message.ordered else ()
     relation = replace(scan.relation(Split.from_json(message.split)), order=order)
-    with naming_dropped_tables((scan,)):
-        _send_task(Fragment((relation,)), frames)
+    _send_task(Fragment((relation,)), frames)
 
 
 def run_fragment(request: Mapping[str, object], frames: FrameSocket) -> None:
@@ -62,13 +61,13 @@ def run_fragment(request: Mapping[str, object], frames: FrameSocket) -> None:
     scans = (*token.scans, *(scan for part in token.parts for scan in part.scans))
     for scan in scans:
         STORAGE_OPTION_VALUES.remember(scan.storage_options)
-    with naming_dropped_tables(scans):
-        _send_task(token.fragment(message.split), frames)
+    _send_task(token.fragment(message.split), frames)
 
 
 def _send_task(fragment: Fragment, frames: FrameSocket) -> None:
     """Send the rows of a task, then its metrics."""
-    with _PROCESS.task() as cost:
+    read = (*fragment.relations, *(one for part in fragment.parts for one in part.relations))
+    with _PROCESS.task() as cost, naming_causes(read):
         stream = run(fragment)
         frames.send_json(encode(ReadReply(arrow=True)))
         send_batches(stream, frames, lambda: _end_of(stream.work, _PROCESS.seconds_of(cost)))
