@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
 from tests.worker import wire_declaration
 
 from pennon.errors import MalformedMessage
-from pennon.worker.messages import key_messages, messages, metadata_messages, write_messages
 from pennon.worker.messages.plan_messages import OPERATORS
 from pennon.worker.plans.plan_outline import decoded_plan
-from pennon.worker.wire import stream_end
 from pennon.worker.wire.json_fields import decode, encode
 
 SHIM = Path(__file__).parents[2] / "jvm-shim/src/main/java/dev/pennon/spark"
 JAVA = {path: path.read_text(encoding="utf-8") for path in sorted(SHIM.rglob("*.java"))}
 DECLARED = {
-    name: {str(field.metadata.get("key", field.name)) for field in fields(kind)}
-    for module in (messages, write_messages, key_messages, metadata_messages, stream_end)
-    for name, kind in vars(module).items()
-    if is_dataclass(kind)
+    name: {key for key, _ in wire_declaration.declared(message)}
+    for name, message in wire_declaration.messages().items()
 }
+REQUESTS = {request.__name__: request for request in wire_declaration.replies()}
 RECORD = re.compile(r"\brecord (\w+)\(([^{]*?)\)\s*(?:implements [\w, ]+)?\{")
 READ = [
     (path.name, message, re.sub(r"(?<!^)([A-Z])", r"_\1", component).lower())
@@ -78,12 +75,7 @@ def test_java_reads_what_replies_declare() -> None:
 def test_java_writes_what_requests_declare() -> None:
     """The field of a request that Python does not know would be left away in silence."""
     request = re.compile(r'(?:call|request|send)\w*\(\s*"([a-z_]+)"((?:[^;]|\n)*?);')
-    declared = {
-        getattr(kind, "op", None): DECLARED[name]
-        for module in (messages, write_messages)
-        for name, kind in vars(module).items()
-        if is_dataclass(kind)
-    }
+    declared = {request.op: DECLARED[name] for name, request in REQUESTS.items()}
     offences = [
         (path.name, op, field)
         for path, text in JAVA.items()
@@ -92,9 +84,6 @@ def test_java_writes_what_requests_declare() -> None:
         if op in declared and field not in declared[op]
     ]
     assert offences == []
-
-
-REQUESTS = {request.__name__: request for request in wire_declaration.replies()}
 
 
 @pytest.mark.parametrize("name", sorted(REQUESTS))
