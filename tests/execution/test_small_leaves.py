@@ -66,6 +66,12 @@ def answer(query: Query, table: Relation) -> list[str]:
     return sorted(map(str, pa.Table.from_batches(stream.batches, stream.schema).to_pylist()))
 
 
+def scan(table: Relation) -> list[dict[str, object]]:
+    stream = run(Fragment((table,)))
+    rows: list[dict[str, object]] = pa.Table.from_batches(stream.batches, stream.schema).to_pylist()
+    return rows
+
+
 @pytest.mark.parametrize("query", [SUMS, TOTALS])
 def test_the_rows_do_not_depend_on_how_a_leaf_is_read(
     table: Relation, query: Query, monkeypatch: pytest.MonkeyPatch
@@ -111,25 +117,35 @@ def test_a_filter_may_name_columns_that_the_query_does_not_want(table: Relation)
 
 
 def test_rows_that_were_read_are_kept_for_the_next_query(table: Relation, tmp_path: Path) -> None:
-    """The files go in between. What has no identity, or other columns, is read again."""
-    unnamed = replace(table, leaves=table.leaves[2::2])
+    """The files go in between: of kept columns they are not wanted, of all others they are."""
+    leaves = table.leaves[2::2]
+    narrow = pa.schema([WANTED.field("id"), WANTED.field("name")])
+    unnamed = replace(table, leaves=leaves, schema=narrow)
     named = replace(unnamed, identity="1f00")
-    first = answer(SUMS, named)
-    assert answer(SUMS, unnamed) == first
-    for leaf in named.leaves:
+    scanned = replace(named, leaves=(replace(leaves[0], residual=None),))
+    first, rows = answer(TOTALS, named), scan(scanned)
+    assert answer(TOTALS, unnamed) == first
+    assert len(rows) == 50
+    for leaf in leaves:
         shutil.rmtree(tmp_path / leaf.location / "data")
-    assert rows_of(SUMS, named) == first
-    narrower = replace(named, schema=pa.schema([WANTED.field("id"), WANTED.field("name")]))
+    assert rows_of(TOTALS, named) == first
+    assert scan(scanned) == rows
+    turned = replace(scanned, schema=pa.schema([WANTED.field("name"), WANTED.field("id")]))
+    assert scan(turned) == rows
+    assert list(scan(turned)[0]) == ["name", "id"]
+    # without a column the batches still count the rows
+    counted = run(Fragment((replace(scanned, schema=pa.schema([])),))).batches
+    assert sum(batch.num_rows for batch in counted) == 50
     for unread, query in (
-        (narrower, TOTALS),
-        (replace(named, storage_options={"key": "another"}), SUMS),
-        (unnamed, SUMS),
+        (replace(named, schema=WANTED), SUMS),
+        (replace(named, storage_options={"key": "another"}), TOTALS),
+        (unnamed, TOTALS),
     ):
         with pytest.raises(LeafMissing):
             answer(query, unread)
     forget_leaves()
     with pytest.raises(LeafMissing):
-        answer(SUMS, named)
+        answer(TOTALS, named)
 
 
 def test_kept_rows_are_not_taken_for_others(table: Relation, tmp_path: Path) -> None:

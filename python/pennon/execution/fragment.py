@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import lance
 import pyarrow as pa
 
-from pennon.leaf import LeafViews, open_leaf, scan_view
+from pennon.leaf import KeptRows, LeafViews, open_leaf, scan_view
+from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.spec.write_order import OrderColumn
 from pennon.transforms.transform import Transform
 
@@ -92,6 +93,18 @@ class Relation:
         """Open one of the leaves at its version."""
         return open_leaf(
             self.namespace, leaf.location, leaf.version, self.storage_options, self.identity
+        )
+
+    def kept_rows(self, views: LeafViews) -> KeptRows | None:
+        """Give what is kept of the leaves' rows; None where no columns of theirs are wanted.
+
+        Args:
+            views: What is wanted.
+        """
+        if not len(views.schema) or any(map(is_metadata_column, views.schema)):
+            return None
+        return KeptRows(
+            self.namespace, views, self.namespace_schema, self.storage_options, self.identity
         )
 
 

@@ -6,8 +6,9 @@ where an order is wanted, and Lance applies the residual filter. All others are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -19,9 +20,12 @@ from pennon.execution.batches.ordered_merge import merged
 from pennon.execution.batches.stream_work import StreamWork
 from pennon.execution.fragment import Fragment, LeafRead, Relation
 from pennon.leaf import LeafViews
+from pennon.leaf.read.kept_rows import LEAF_BYTES
 
 if TYPE_CHECKING:
     import lance
+
+    from pennon.leaf import KeptRows
 
 _COALESCED_ROWS: Final = 8_192
 _COALESCED_BYTES: Final = 1 << 20
@@ -58,20 +62,55 @@ def run(fragment: Fragment) -> BatchStream:
 
 def _scan(relation: Relation) -> BatchStream:
     views = LeafViews(relation.schema, relation.namespace_schema)
-    opened = at_once(relation.opened, relation.leaves)
     work = StreamWork()
     if relation.order:
+        opened = at_once(relation.opened, relation.leaves)
         pieces = list(_fragments_of(zip(relation.leaves, opened, strict=True)))
         streams = [
             leaf.scanned(dataset, views, num_at_once=len(pieces), counted=work.add_scan)
             for leaf, dataset in pieces
         ]
         return BatchStream(views.schema, merged(streams, relation.order), work)
-    scans = [
-        leaf.scanned(dataset, views, counted=work.add_scan)
-        for leaf, dataset in zip(relation.leaves, opened, strict=True)
-    ]
-    return BatchStream(views.schema, coalesced(_one_after_the_other(scans)), work)
+    kept = relation.kept_rows(views)
+    known = [_known(leaf, kept) for leaf in relation.leaves]
+    unknown = [leaf for leaf, rows in zip(relation.leaves, known, strict=True) if rows is None]
+    opened = at_once(relation.opened, unknown)
+    scans: list[Iterable[pa.RecordBatch]] = []
+    for leaf, rows in zip(relation.leaves, known, strict=True):
+        if rows is None:
+            scan = leaf.scanned(next(opened), views, counted=work.add_scan)
+            scans.append(_keeping(leaf, scan, kept))
+        else:
+            work.add_scan(rows.num_rows, rows.nbytes)
+            scans.append((pa.RecordBatch.from_arrays(rows.columns, schema=views.schema),))
+    return BatchStream(views.schema, coalesced(chain.from_iterable(scans)), work)
+
+
+def _known(leaf: LeafRead, kept: KeptRows | None) -> pa.RecordBatch | None:
+    """Find the kept rows of a leaf that is read whole."""
+    if kept is None or leaf.residual is not None:
+        return None
+    return kept.find(leaf.location, leaf.version, leaf.fragments)
+
+
+def _keeping(
+    leaf: LeafRead, scan: Iterator[pa.RecordBatch], kept: KeptRows | None
+) -> Iterator[pa.RecordBatch]:
+    """Keep the rows of a small leaf that is read whole, as they come."""
+    if kept is None or leaf.residual is not None:
+        yield from scan
+        return
+    read: list[pa.RecordBatch] = []
+    num_bytes = 0
+    for batch in scan:
+        num_bytes += batch.nbytes
+        if num_bytes <= LEAF_BYTES:
+            read.append(batch)
+        else:
+            read.clear()
+        yield batch
+    if num_bytes <= LEAF_BYTES:
+        kept.keep(leaf.location, leaf.version, leaf.fragments, read)
 
 
 def _fragments_of(
@@ -117,8 +156,3 @@ def coalesced(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held, num_rows, num_bytes = [], 0, 0
     if held:
         yield held[0] if len(held) == 1 else pa.concat_batches(held)
-
-
-def _one_after_the_other(scans: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    for scan in scans:
-        yield from scan

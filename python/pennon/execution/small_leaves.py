@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from pennon.execution.batches.at_once import at_once
 from pennon.execution.late_conditions import LeafReading, read_all_of
-from pennon.leaf import KeptRows, LeafViews
-from pennon.leaf.read.metadata_columns import is_metadata_column
+from pennon.leaf import LeafViews
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from pennon.execution.batches.stream_work import StreamWork
     from pennon.execution.fragment import LeafRead, Relation
 
-# All that is held of one relation; what a leaf may have; what one may have to be filtered here, or
-# to be kept.
+# All that is held of one relation; what a leaf may have; what one may have to be filtered here.
 HELD_BYTES: Final = 64 << 20
 SMALL_BYTES: Final = 4 << 20
 TINY_BYTES: Final = 256 << 10
@@ -97,9 +95,9 @@ class _Reader:
             way = None if residual is None else read_all_of(residual, relation)
             if way is not None:
                 self._ways[residual] = way
-        self._kept: dict[str | None, KeptRows] = {}
-        if not any(map(is_metadata_column, relation.schema)):
-            self._kept = {residual: self._kept_rows(way) for residual, way in self._ways.items()}
+        self._kept = {
+            residual: relation.kept_rows(way.views) for residual, way in self._ways.items()
+        }
         self.held: dict[str | None, HeldRows] = {}
 
     def take(self, leaves: Sequence[LeafRead]) -> list[LeafRead]:
@@ -132,32 +130,15 @@ class _Reader:
                 return [*others, *leaves[at:]]
         return others
 
-    def _kept_rows(self, way: LeafReading) -> KeptRows:
-        relation = self._relation
-        return KeptRows(
-            relation.namespace,
-            way.views,
-            relation.namespace_schema,
-            relation.storage_options,
-            relation.identity,
-        )
-
     def _find(self, leaf: LeafRead) -> _Rows | None:
         """Find the kept rows of a leaf, of which its filter has left out none."""
         kept = self._kept.get(leaf.residual)
-        if kept is None:
-            return None
-        batches = kept.find(leaf.location, leaf.version, leaf.fragments)
-        if batches is None:
-            return None
-        num_bytes = sum(batch.nbytes for batch in batches)
-        num_rows = sum(batch.num_rows for batch in batches)
-        return _Rows(leaf.residual, list(batches), num_bytes, num_rows)
+        rows = None if kept is None else kept.find(leaf.location, leaf.version, leaf.fragments)
+        return None if rows is None else _Rows(leaf.residual, [rows], rows.nbytes, rows.num_rows)
 
     def _keep(self, leaf: LeafRead, rows: _Rows) -> None:
         kept = self._kept.get(leaf.residual)
-        is_whole = rows.residual == leaf.residual
-        if kept is not None and is_whole and rows.num_bytes <= TINY_BYTES:
+        if kept is not None and rows.residual == leaf.residual:
             kept.keep(leaf.location, leaf.version, leaf.fragments, rows.batches)
 
     def _small(self, leaf: LeafRead) -> _Rows | None:

@@ -2,12 +2,13 @@
 
 Lance takes a quarter of a millisecond for a leaf, however few rows it has: of a query over hundreds
 of such leaves that is most of the worker's time. A leaf at a version never changes. What was read
-of it is kept by the columns that were read, in a small part of the memory that queries may take.
+of it is kept, column by column, in a small part of the memory that queries may take.
 """
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -21,26 +22,33 @@ if TYPE_CHECKING:
     from pennon.caching import TableKey
     from pennon.leaf.read.leaf_view import LeafViews
 
-__all__ = ["KeptRows", "forget_leaves", "limit_kept_rows"]
+__all__ = ["LEAF_BYTES", "KeptRows", "forget_leaves", "limit_kept_rows"]
 
 _MOST_BYTES: Final = 64 << 20
 _SHARE_OF_POOL: Final = 16
-# What a batch and each of its columns take beside their buffers.
-_BATCH_BYTES: Final = 1 << 10
-_COLUMN_BYTES: Final = 1 << 8
+LEAF_BYTES: Final = 256 << 10
+"""The most bytes that a leaf has of which rows are kept."""
+# What a leaf and each of its columns take beside the buffers.
+_LEAF_OVERHEAD: Final = 1 << 10
+_COLUMN_OVERHEAD: Final = 1 << 8
 
-_Batches = tuple[pa.RecordBatch, ...]
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Columns of a leaf, each by what is wanted of it."""
+
+    num_rows: int
+    arrays: Mapping[bytes, pa.Array]
 
 
-def _weight(batches: _Batches) -> int:
-    """Give the bytes that batches keep alive: of a slice, all that it was cut from."""
-    return sum(
-        batch.get_total_buffer_size() + _BATCH_BYTES + _COLUMN_BYTES * batch.num_columns
-        for batch in batches
+def _weight(columns: _Columns) -> int:
+    """Give the bytes that columns keep alive: of a slice, all that it was cut from."""
+    return _LEAF_OVERHEAD + sum(
+        _COLUMN_OVERHEAD + array.get_total_buffer_size() for array in columns.arrays.values()
     )
 
 
-_kept: Final[Cache[_Batches]] = Cache("rows of small leaves", max_bytes=_MOST_BYTES, weigh=_weight)
+_kept: Final[Cache[_Columns]] = Cache("rows of small leaves", max_bytes=_MOST_BYTES, weigh=_weight)
 
 
 class KeptRows:
@@ -65,13 +73,15 @@ class KeptRows:
         self._root = root
         self._storage = storage_identity(storage_options)
         self._table = table
-        schemas = (views.schema, namespace_schema)
-        columns = b"".join(schema.serialize().to_pybytes() for schema in schemas)
-        self._columns = hashlib.blake2b(columns, digest_size=16).hexdigest()
+        self._schema = views.schema.remove_metadata()
+        self._columns = [pa.schema([column]).serialize().to_pybytes() for column in views.schema]
+        # By all columns of the namespace it is found out which of a leaf's is a wanted one.
+        known = namespace_schema.serialize().to_pybytes()
+        self._namespace_schema = hashlib.blake2b(known, digest_size=16).hexdigest()
 
     def find(
         self, location: str, version: int | None, fragments: tuple[int, int] | None = None
-    ) -> Sequence[pa.RecordBatch] | None:
+    ) -> pa.RecordBatch | None:
         """Give the rows of a leaf, of which none is left out by a filter; None where not kept.
 
         Args:
@@ -80,7 +90,11 @@ class KeptRows:
             fragments: First fragment and the one after the last, by position; None for all.
         """
         key = self._key(location, version, fragments)
-        return None if key is None else _kept.peek(key)
+        kept = None if key is None else _kept.peek(key)
+        if kept is None or not all(column in kept.arrays for column in self._columns):
+            return None
+        arrays = [kept.arrays[column] for column in self._columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def keep(
         self,
@@ -89,17 +103,23 @@ class KeptRows:
         fragments: tuple[int, int] | None,
         batches: Sequence[pa.RecordBatch],
     ) -> None:
-        """Keep the rows of a leaf that were read, for as long as there is room for them.
+        """Keep the rows of a small leaf that were read, for as long as there is room for them.
 
         Args:
             location: The leaf's ``location`` in the manifest.
             version: The version that was read.
             fragments: First fragment and the one after the last, by position; None for all.
-            batches: All rows of these.
+            batches: All rows of these, in the order of the leaf.
         """
         key = self._key(location, version, fragments)
-        if key is not None:
-            _kept.keep(key, tuple(batches))
+        if key is None or not batches or sum(batch.nbytes for batch in batches) > LEAF_BYTES:
+            return
+        rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        others = _kept.peek(key)
+        arrays = dict(zip(self._columns, rows.columns, strict=True))
+        if others is not None and others.num_rows == rows.num_rows:
+            arrays = {**others.arrays, **arrays}
+        _kept.keep(key, _Columns(rows.num_rows, arrays))
 
     def _key(
         self, location: str, version: int | None, fragments: tuple[int, int] | None
@@ -110,7 +130,7 @@ class KeptRows:
             version,
             storage=self._storage,
             table=self._table,
-            detail=f"{self._columns} {fragments}",
+            detail=f"{self._namespace_schema} {fragments}",
         )
 
 
