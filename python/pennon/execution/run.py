@@ -75,14 +75,12 @@ def _scan(relation: Relation) -> BatchStream:
     known = [_known(leaf, kept) for leaf in relation.leaves]
     unknown = [leaf for leaf, rows in zip(relation.leaves, known, strict=True) if rows is None]
     opened = at_once(relation.opened, unknown)
-    scans: list[Iterable[pa.RecordBatch]] = []
-    for leaf, rows in zip(relation.leaves, known, strict=True):
-        if rows is None:
-            scan = leaf.scanned(next(opened), views, counted=work.add_scan)
-            scans.append(_keeping(leaf, scan, kept))
-        else:
-            work.add_scan(rows.num_rows, rows.nbytes)
-            scans.append((pa.RecordBatch.from_arrays(rows.columns, schema=views.schema),))
+    scans = [
+        _keeping(leaf, leaf.scanned(next(opened), views, counted=work.add_scan), kept)
+        if rows is None
+        else _counted(rows, views.schema, work)
+        for leaf, rows in zip(relation.leaves, known, strict=True)
+    ]
     return BatchStream(views.schema, coalesced(chain.from_iterable(scans)), work)
 
 
@@ -91,6 +89,12 @@ def _known(leaf: LeafRead, kept: KeptRows | None) -> pa.RecordBatch | None:
     if kept is None or leaf.residual is not None:
         return None
     return kept.find(leaf.location, leaf.version, leaf.fragments)
+
+
+def _counted(rows: pa.RecordBatch, schema: pa.Schema, work: StreamWork) -> Iterator[pa.RecordBatch]:
+    """Count kept rows when their turn comes, which may be never."""
+    work.add_scan(rows.num_rows, rows.nbytes)
+    yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
 
 def _keeping(
