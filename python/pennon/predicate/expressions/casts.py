@@ -28,11 +28,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions import time_texts
 from pennon.predicate.expressions.floats import whole_numbers
 from pennon.predicate.expressions.floats.float_rounding import decimal_of_double, double_of_decimal
 from pennon.predicate.expressions.texts import parsed_texts
-from pennon.predicate.expressions.times import calendar_cycles, zoned_times
+from pennon.predicate.expressions.times import calendar_cycles, time_texts, zoned_times
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
     INTEGER_DIGITS,

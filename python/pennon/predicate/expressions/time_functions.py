@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions import time_texts
 from pennon.predicate.expressions.casts import converted
-from pennon.predicate.expressions.times import calendar_cycles, zoned_times
+from pennon.predicate.expressions.times import calendar_cycles, time_texts, zoned_times
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import NTZ, ZONED, Typed, binary, call, cast, integer
 from pennon.predicate.values.intervals import DAY_MICROS

@@ -1,1 +1,1 @@
-"""Calendars beyond DataFusion's, and time zones."""
+"""Texts of times, calendars beyond DataFusion's, and time zones."""
