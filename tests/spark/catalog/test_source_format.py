@@ -75,7 +75,9 @@ def test_what_cannot_be_found_is_told(spark: SparkSession, namespace: str, tmp_p
     with pytest.raises(AnalysisException, match="TABLE_NOT_FOUND"):
         spark.readStream.format("pennon").load(str(tmp_path / "absent"))
     numbers(spark, 1).writeTo(f"{namespace}.t").create()
-    with pytest.raises(AnalysisException, match="save.. makes a table in its mode"):
+    with pytest.raises(
+        AnalysisException, match="CREATE TABLE makes one, or save.. in mode error or ignore"
+    ):
         numbers(spark, 1).write.format("pennon").mode("append").save(str(tmp_path / "absent"))
 
 
