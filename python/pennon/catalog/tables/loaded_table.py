@@ -153,8 +153,8 @@ def load(
         number = _number(location, location, version, catalog.storage)
         snapshot = _open(location, number, timestamp, catalog.storage)
         if snapshot is None:
-            near = "nothing readable is there: CREATE TABLE makes one, or save() in mode error or ignore"
-            raise TableNotFound(table=location, near=near)
+            makes = "CREATE TABLE makes one, or save() in mode error or ignore"
+            raise TableNotFound(table=location, near=f"nothing readable is there: {makes}")
         return Table(location, identifier, snapshot)
     registration = Directory(catalog).registration(identifier)
     name = catalog.full_name(identifier)
