@@ -341,7 +341,8 @@ class Directory:
         elif os.path.exists(root):  # noqa: PTH110
             raise self._unusable("it is a file and not a folder")
         elif not os.path.isdir(above := os.path.dirname(root)):  # noqa: PTH112, PTH120
-            raise self._unusable(f"the folder {above} does not exist")  # noqa: EM102 - is one word of it
+            why = f"the folder {above} does not exist"
+            raise self._unusable(why)
 
     def _make_root(self) -> None:
         self._check_root()
@@ -360,15 +361,13 @@ class Directory:
         return RootNotUsable(root=self.catalog.root, catalog=self.catalog.name, why=why)
 
     def _ask(self, action: str, name: Name, call: Callable[[], T]) -> T:
+        full_name = self.catalog.full_name(name)
         try:
             return call()
         except upstream_errors.NamespaceNotFoundError as error:
-            parent = self.catalog.full_name(name)
-            raise NamespaceNotFound(namespace=parent, near=_one_line(error)) from error
+            raise NamespaceNotFound(namespace=full_name, near=_one_line(error)) from error
         except upstream_errors.NamespaceNotEmptyError as error:
-            raise NamespaceNotEmpty(
-                namespace=self.catalog.full_name(name), contents=_one_line(error)
-            ) from error
+            raise NamespaceNotEmpty(namespace=full_name, contents=_one_line(error)) from error
         except upstream_errors.LanceNamespaceError as error:
             raise self._refused(action, name, error) from error
 

@@ -113,8 +113,7 @@ def _keeping(
         else:
             read.clear()
         yield batch
-    if num_bytes <= LEAF_BYTES:
-        kept.keep(leaf.location, leaf.version, leaf.fragments, read)
+    kept.keep(leaf.location, leaf.version, leaf.fragments, read)
 
 
 def _fragments_of(

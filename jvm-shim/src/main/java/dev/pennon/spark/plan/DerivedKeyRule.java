@@ -171,10 +171,10 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
         FragmentRewrite fragments = new FragmentRewrite(keys, outline);
         rewritten = new DerivedKeyRewrite(keys, fragments).rewrite(root);
       }
-      boolean isWhole = outline.hasGroupings() || listener != null;
+      boolean packs = !outline.hasGroupings() && listener == null;
       return reply.oneTask()
           ? OneTask.in(rewritten)
-          : isWhole ? rewritten : PackedScans.in(rewritten);
+          : packs ? PackedScans.in(rewritten) : rewritten;
     } catch (Exception e) {
       return UndecidedPlans.kept(plan, e, conf);
     }
