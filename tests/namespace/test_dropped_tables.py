@@ -43,7 +43,7 @@ def test_no_reader_meets_a_part_of_a_dropped_table(
     place, delete = Path(orders.location), shutil.rmtree
     deleted: list[int] = []
 
-    def observed(folder: str) -> None:
+    def observed(folder: Path) -> None:
         assert not place.exists()
         with pytest.raises(TableNotFound):
             orders.scan().to_arrow()
@@ -54,3 +54,27 @@ def test_no_reader_meets_a_part_of_a_dropped_table(
     lake.drop_table("shop.orders")
     assert deleted == [len(["__manifest", *REGIONS])]
     assert not list(place.parent.glob("dropped-*"))
+
+
+@pytest.mark.parametrize("statement", ["drop", "create"])
+def test_what_a_killed_drop_left_goes_with_the_next_table(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    root = Path(lake.load_table("shop.orders").location).parent
+    lake.create_table("shop.other", pa.schema({"id": pa.int64()}))
+    (root / "dropped-by-hand").mkdir()
+    with monkeypatch.context() as killed:
+        killed.setattr(shutil, "rmtree", _die)
+        with pytest.raises(KeyboardInterrupt):
+            lake.drop_table("shop.orders")
+    (left,) = root.glob("dropped-????????????????")
+    assert (left / "__manifest").exists()
+    if statement == "drop":
+        lake.drop_table("shop.other")
+    else:
+        lake.create_table("shop.orders", pa.schema({"id": pa.int64()}))
+    assert [folder.name for folder in root.glob("dropped-*")] == ["dropped-by-hand"]
+
+
+def _die(folder: Path) -> None:
+    raise KeyboardInterrupt

@@ -10,20 +10,19 @@ import contextlib
 import logging
 import re
 import secrets
-import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import arrow_schema, check_column_name, check_structs
 from pennon.catalog.columns.stored_types import stored_schema
-from pennon.catalog.configured_catalog import Catalog, absolute_place, is_local, is_path
+from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
 from pennon.catalog.ddl.counted_columns_property import check_counted_columns
 from pennon.catalog.ddl.foreign_properties import check_names
 from pennon.catalog.ddl.new_table import check_meaning, check_new_table
 from pennon.catalog.ddl.replaced_table import check_sources_stand, unchanged_since_read
+from pennon.catalog.ddl.table_folders import delete_files, remove_dropped_beside
 from pennon.catalog.ddl.write_order_change import checked_order
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
@@ -40,7 +39,7 @@ from pennon.errors import (
     TableNotFound,
     UnsupportedTableChange,
 )
-from pennon.leaf import drop_dataset, forget_leaves
+from pennon.leaf import drop_dataset
 from pennon.manifest import create as create_manifest
 from pennon.manifest.transaction_mode import STRONG, WEAK
 from pennon.manifest.versions.retention import check_retention
@@ -151,6 +150,7 @@ def stage(
         comment=properties.get("comment"),
         storage_options=catalog.storage,
     )
+    remove_dropped_beside(catalog, location)
     if _is_path(identifier):
         return Table(location, identifier, snapshot)
     return Table(
@@ -201,7 +201,7 @@ def publish(
         if not _is_named(directory, identifier, location):
             raise
     if existing is not None:
-        _delete_files(catalog, existing.stored)
+        delete_files(catalog, existing.stored)
 
 
 def discard(catalog: Catalog, identifier: Name, table: StoredTable) -> None:
@@ -213,7 +213,7 @@ def discard(catalog: Catalog, identifier: Name, table: StoredTable) -> None:
         _LOG.warning("files of %s stay, for who names them is not known: %s", location, error)
         return
     if not is_kept:
-        _delete_files(catalog, table)
+        delete_files(catalog, table)
 
 
 def _check_name(catalog: Catalog, identifier: Name, mode: str) -> None:
@@ -252,7 +252,7 @@ def drop(catalog: Catalog, identifier: Name) -> bool:
         if table is None:
             return False
         table.stored.check_writable("drop")
-        _delete_files(catalog, table.stored)
+        delete_files(catalog, table.stored)
         return True
     registration = directory.find(identifier)
     if registration is None:
@@ -269,7 +269,7 @@ def drop(catalog: Catalog, identifier: Name) -> bool:
         if directory.find(identifier) is not None:
             raise
     if stored is not None:
-        _delete_files(catalog, stored)
+        delete_files(catalog, stored)
     return True
 
 
@@ -371,23 +371,3 @@ def _loaded(catalog: Catalog, identifier: Name) -> Table | None:
         return load(catalog, identifier)
     except TableNotFound:
         return None
-
-
-def _delete_files(catalog: Catalog, table: StoredTable) -> None:
-    """Delete the table's datasets, and its whole folder where Pennon made that."""
-    location = table.snapshot.location
-    forget_leaves()
-    try:
-        if is_local(location) and catalog.is_below_root(location):
-            # Out of the way first, at once: who still reads it misses the table as a whole, and
-            # not one file of it after the other.
-            dropped = Path(location).with_name(f"dropped-{secrets.token_hex(8)}")
-            location = str(Path(location).rename(dropped))
-            shutil.rmtree(location)
-            return
-        table.delete_datasets()
-        if is_local(location):
-            with contextlib.suppress(OSError):
-                Path(location).rmdir()
-    except (OSError, ValueError, PennonError) as error:
-        _LOG.warning("files of %s could not be deleted: %s", location, error)
