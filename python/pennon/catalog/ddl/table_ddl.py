@@ -22,7 +22,6 @@ from pennon.catalog.ddl.counted_columns_property import check_counted_columns
 from pennon.catalog.ddl.foreign_properties import check_names
 from pennon.catalog.ddl.new_table import check_meaning, check_new_table
 from pennon.catalog.ddl.replaced_table import check_sources_stand, unchanged_since_read
-from pennon.catalog.ddl.table_folders import delete_files, remove_dropped_beside
 from pennon.catalog.ddl.write_order_change import checked_order
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
@@ -31,6 +30,7 @@ from pennon.catalog.partitioning import calls_of
 from pennon.catalog.table_name import check_name
 from pennon.catalog.table_registration import relative_location
 from pennon.catalog.tables.loaded_table import Table, load
+from pennon.catalog.tables.table_folders import delete_files, remove_dropped_beside
 from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceNotFound,
