@@ -40,9 +40,9 @@ def describe_namespace(request: m.DescribeNamespace) -> m.PropertiesReply:
 
 def create_namespace(request: m.CreateNamespace) -> m.EmptyReply:
     """Answer ``create_namespace``."""
-    Directory(request.catalog).create_namespace(
-        request.namespace, request.properties, if_not_exists=False
-    )
+    # Spark adds the user of the session; the format has no owner.
+    properties = {name: text for name, text in request.properties.items() if name != "owner"}
+    Directory(request.catalog).create_namespace(request.namespace, properties, if_not_exists=False)
     return m.EmptyReply()
 
 

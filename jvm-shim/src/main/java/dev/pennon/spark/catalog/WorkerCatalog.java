@@ -150,8 +150,6 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
 
   private ObjectNode creation(String op, String mode, Identifier identifier, TableInfo info) {
     Map<String, String> properties = new HashMap<>(info.properties());
-    // Spark adds the user of the session; the format has no owner.
-    properties.remove(TableCatalog.PROP_OWNER);
     // Spark spells a local path as Hadoop does, file:/path.
     properties.computeIfPresent(
         TableCatalog.PROP_LOCATION, (key, path) -> path.replaceFirst("^file:/+", "/"));
@@ -243,10 +241,8 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
 
   @Override
   public final void createNamespace(String[] namespace, Map<String, String> properties) {
-    Map<String, String> kept = new HashMap<>(properties);
-    kept.remove(TableCatalog.PROP_OWNER);
     ObjectNode request = worker.request("create_namespace", namespace);
-    request.set("properties", Messages.strings(kept));
+    request.set("properties", Messages.strings(properties));
     WorkerConnection.answer(request);
   }
 
