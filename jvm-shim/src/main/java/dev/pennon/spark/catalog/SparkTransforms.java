@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerFailure;
-import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -110,15 +109,6 @@ public final class SparkTransforms {
       return Expressions.column(quoted(Messages.toStrings(argument.get(COLUMN))));
     }
     JsonNode literal = argument.path(LITERAL);
-    if (literal.isInt()) {
-      return Expressions.literal(literal.intValue());
-    }
-    if (literal.isLong()) {
-      return Expressions.literal(literal.longValue());
-    }
-    if (literal.isNumber()) {
-      return Expressions.literal(new BigDecimal(literal.asText()));
-    }
-    return Expressions.literal(literal.asText());
+    return Expressions.literal(literal.isNumber() ? literal.numberValue() : literal.asText());
   }
 }

@@ -3,6 +3,7 @@ package dev.pennon.spark.functions;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.function.Function;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
@@ -17,12 +18,13 @@ public final class Transforms {
 
   private Transforms() {}
 
-  /** A function for given argument types, or a complaint that says which types it takes. */
-  private interface Binding {
-    BoundFunction bind(DataType[] types);
-  }
-
-  private record Unbound(String name, int arity, String signature, Binding binding)
+  /**
+   * A function that is not bound yet.
+   *
+   * @param bound gives it for argument types, or a complaint that says which types it takes
+   */
+  private record Unbound(
+      String name, int arity, String signature, Function<DataType[], BoundFunction> bound)
       implements UnboundFunction {
     private static final long serialVersionUID = 1L;
 
@@ -34,7 +36,7 @@ public final class Transforms {
         throw new UnsupportedOperationException(
             name + " takes " + arity + " argument(s), not " + types.length + ": " + signature);
       }
-      return binding.bind(types);
+      return bound.apply(types);
     }
 
     @Override
@@ -85,8 +87,8 @@ public final class Transforms {
   }
 
   private static Optional<UnboundFunction> found(
-      String name, int arity, String signature, Binding binding) {
-    return Optional.of(new Unbound(name, arity, signature, binding));
+      String name, int arity, String signature, Function<DataType[], BoundFunction> bound) {
+    return Optional.of(new Unbound(name, arity, signature, bound));
   }
 
   private static Optional<Integer> widthOf(String name) {
