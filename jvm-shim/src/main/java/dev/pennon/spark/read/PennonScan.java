@@ -61,7 +61,6 @@ public final class PennonScan
 
   private final ScanPlan plan;
   private final String derivation;
-  private final boolean isPacked;
   private final boolean isOrdered;
 
   /** Those of the reader, which a stream is made with. */
@@ -78,7 +77,7 @@ public final class PennonScan
   /** A scan as it is planned first. */
   static PennonScan of(ScanPlan plan, Map<String, String> options) {
     PennonScan scan =
-        new PennonScan(plan, null, false, !plan.reply().ordering().isEmpty(), options);
+        new PennonScan(plan, null, !plan.reply().ordering().isEmpty(), options);
     Consumer<PennonScan> listener = LISTENER.get();
     if (listener != null) {
       listener.accept(scan);
@@ -110,15 +109,10 @@ public final class PennonScan
   }
 
   private PennonScan(
-      ScanPlan plan,
-      String derivation,
-      boolean isPacked,
-      boolean isOrdered,
-      Map<String, String> options) {
+      ScanPlan plan, String derivation, boolean isOrdered, Map<String, String> options) {
     this.plan = plan;
     this.options = options;
     this.derivation = derivation;
-    this.isPacked = isPacked;
     this.isOrdered = isOrdered;
   }
 
@@ -131,17 +125,17 @@ public final class PennonScan
    */
   public PennonScan withDerivedKeys(List<KeyedLeaf> keys, String derivation, boolean keepsOrder) {
     return new PennonScan(
-        plan.withDerivedKeys(keys), derivation, false, isOrdered && keepsOrder, options);
+        plan.withDerivedKeys(keys), derivation, isOrdered && keepsOrder, options);
   }
 
   /** This scan for a query that groups nothing by partitions: fewer and evener splits, no keys. */
   public PennonScan packed() {
-    return new PennonScan(plan.packed(), null, true, false, options);
+    return new PennonScan(plan.packed(), null, false, options);
   }
 
   /** This scan with fewer columns, the same ones of its partitioning and order among them. */
   public PennonScan narrowed(StructType narrower) {
-    return new PennonScan(plan.narrowed(narrower), derivation, isPacked, isOrdered, options);
+    return new PennonScan(plan.narrowed(narrower), derivation, isOrdered, options);
   }
 
   /** The worker's name of this scan's plan. */
@@ -170,7 +164,7 @@ public final class PennonScan
   }
 
   public boolean isPacked() {
-    return isPacked;
+    return plan.isPacked();
   }
 
   public boolean isDerived() {
@@ -227,7 +221,7 @@ public final class PennonScan
       Expression[] key = {Expressions.identity(DERIVED_KEY)};
       return new KeyGroupedPartitioning(key, plan.splits().size());
     }
-    if (isPacked || plan.reply().keys().isEmpty()) {
+    if (isPacked() || plan.reply().keys().isEmpty()) {
       return new UnknownPartitioning(plan.splits().size());
     }
     return new KeyGroupedPartitioning(
@@ -326,7 +320,7 @@ public final class PennonScan
     if (isDerived()) {
       return derivation;
     }
-    return isPacked || plan.reply().keys().isEmpty()
+    return isPacked() || plan.reply().keys().isEmpty()
         ? "none"
         : plan.reply().keys().stream().map(Transform::describe).collect(Collectors.joining(", "))
             + inGroups();
@@ -361,7 +355,7 @@ public final class PennonScan
   @Override
   public boolean equals(Object other) {
     return other instanceof PennonScan that
-        && isPacked == that.isPacked
+        && isPacked() == that.isPacked()
         && isOrdered == that.isOrdered
         && Objects.equals(derivation, that.derivation)
         && plan.identity().equals(that.plan.identity());

@@ -165,6 +165,10 @@ record ScanPlan(
   }
 
   private ScanPlan with(
+  boolean isPacked() {
+    return splits == packedSplits;
+  }
+
       StructType columns, PlanScanReply answer, Splits work, List<KeyedLeaf> keyedLeaves) {
     return new ScanPlan(
         table,
@@ -202,7 +206,7 @@ record ScanPlan(
     if (runtimePredicates.contains("FALSE")) {
       return List.of();
     }
-    if (splits == packedSplits) {
+    if (isPacked()) {
       return packedUnder(table, reply, packing, runtimePredicates);
     }
     ObjectNode request = table.catalogRequest("prune_splits").put("plan", reply.plan());
