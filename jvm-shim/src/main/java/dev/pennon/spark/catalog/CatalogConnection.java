@@ -3,6 +3,7 @@ package dev.pennon.spark.catalog;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.SecretText;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -33,9 +34,9 @@ final class CatalogConnection {
     return name;
   }
 
-  /** The catalog as JSON text; holds the storage options, so it is never to be shown. */
-  String toJson() {
-    return Messages.print(catalog);
+  /** The catalog as JSON text, storage options included. */
+  SecretText described() {
+    return new SecretText(Messages.print(catalog));
   }
 
   ObjectNode request(String op) {

@@ -40,7 +40,7 @@ record ChangeFeed(TableHandle handle) implements Changelog {
     request.put("compute_updates", context.computeUpdates());
     request.put("deduplication", context.deduplicationMode().value());
     request.set("options", Messages.strings(options.asCaseSensitiveMap()));
-    return new ChangeFeed(Replies.answer(request, TableReply.class).handle(worker.toJson()));
+    return new ChangeFeed(Replies.answer(request, TableReply.class).handle(worker.described()));
   }
 
   @Override
@@ -73,11 +73,5 @@ record ChangeFeed(TableHandle handle) implements Changelog {
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new MetadataScan.Builder(handle);
-  }
-
-  /** The handle may hold storage options: it is never shown. */
-  @Override
-  public String toString() {
-    return handle.name();
   }
 }

@@ -1,6 +1,7 @@
 package dev.pennon.spark.catalog;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.SecretText;
 import org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution;
 import org.apache.spark.sql.connector.catalog.TableChange;
 
@@ -9,13 +10,13 @@ import org.apache.spark.sql.connector.catalog.TableChange;
  * table takes its change; 4.1 hands all changes to {@code alterTable}.
  */
 final class EvolvingTable extends PennonTable implements SupportsSchemaEvolution {
-  private EvolvingTable(String catalogJson, TableReply reply) {
-    super(catalogJson, reply);
+  private EvolvingTable(SecretText catalog, TableReply reply) {
+    super(catalog, reply);
   }
 
   /** Says no more of its type, so that whoever calls this is verified without this class. */
-  static PennonTable evolving(String catalogJson, TableReply reply) {
-    return new EvolvingTable(catalogJson, reply);
+  static PennonTable evolving(SecretText catalog, TableReply reply) {
+    return new EvolvingTable(catalog, reply);
   }
 
   @Override

@@ -35,10 +35,4 @@ record MetadataTable(TableHandle handle) implements SupportsRead {
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new MetadataScan.Builder(handle);
   }
-
-  /** The handle may hold storage options: it is never shown. */
-  @Override
-  public String toString() {
-    return handle.name();
-  }
 }

@@ -5,6 +5,7 @@ import dev.pennon.spark.compat.SchemaEvolution;
 import dev.pennon.spark.expressions.ConnectorPredicates;
 import dev.pennon.spark.read.PennonScanBuilder;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.SecretText;
 import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.Commit;
 import dev.pennon.spark.write.PennonRowLevelOperation;
@@ -54,8 +55,8 @@ public class PennonTable
   private final TableHandle handle;
   private final TableReply reply;
 
-  PennonTable(String catalogJson, TableReply reply) {
-    this.handle = reply.handle(catalogJson);
+  PennonTable(SecretText catalog, TableReply reply) {
+    this.handle = reply.handle(catalog);
     this.reply = reply;
   }
 
@@ -66,10 +67,10 @@ public class PennonTable
   }
 
   /** A table of the kind that this Spark asks for. */
-  static PennonTable of(String catalogJson, TableReply reply) {
+  static PennonTable of(SecretText catalog, TableReply reply) {
     return SchemaEvolution.IS_ASKED_FOR
-        ? EvolvingTable.evolving(catalogJson, reply)
-        : new PennonTable(catalogJson, reply);
+        ? EvolvingTable.evolving(catalog, reply)
+        : new PennonTable(catalog, reply);
   }
 
   public final TableHandle handle() {

@@ -14,6 +14,7 @@ import com.fasterxml.jackson.databind.module.SimpleModule;
 import com.fasterxml.jackson.databind.node.NullNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.SecretText;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
@@ -42,6 +43,7 @@ public final class Replies {
               new SimpleModule()
                   .addDeserializer(Transform.class, reader(SparkTransforms::transformFromJson))
                   .addDeserializer(SortOrder.class, reader(SparkTransforms::orderFromJson))
+                  .addDeserializer(SecretText.class, reader(Replies::toSecret))
                   .addDeserializer(OptionalLong.class, reader(Replies::toOptional))
                   .addDeserializer(StructType.class, reader(Replies::toSchema)))
           .build();
@@ -66,6 +68,10 @@ public final class Replies {
   /** A number that may be null. */
   private static OptionalLong toOptional(JsonNode number) {
     return number.isNull() ? OptionalLong.empty() : OptionalLong.of(number.asLong());
+  }
+
+  private static SecretText toSecret(JsonNode text) {
+    return new SecretText(text.asText());
   }
 
   private static StructType toSchema(JsonNode json) {

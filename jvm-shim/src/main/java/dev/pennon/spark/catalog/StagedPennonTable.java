@@ -22,7 +22,7 @@ public final class StagedPennonTable extends PennonTable implements StagedTable 
 
   /** Notes a table that the query reads: it may be the one whose name this one gets. */
   public void fillFrom(PennonTable read) {
-    reads.add(read.handle().token());
+    reads.add(read.handle().token().text());
   }
 
   @Override

@@ -1,5 +1,6 @@
 package dev.pennon.spark.catalog;
 
+import dev.pennon.spark.worker.SecretText;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -20,7 +21,7 @@ import org.apache.spark.sql.types.StructType;
  * @param rowId those of them that name a row
  */
 record TableReply(
-    String table,
+    SecretText table,
     String name,
     StructType schema,
     List<Transform> partitioning,
@@ -31,7 +32,7 @@ record TableReply(
     StructType metadataColumns,
     List<String> rowId) {
   /** What every later request about the table carries. */
-  TableHandle handle(String catalogJson) {
-    return new TableHandle(catalogJson, table, name, schema);
+  TableHandle handle(SecretText catalog) {
+    return new TableHandle(catalog, table, name, schema);
   }
 }

@@ -81,8 +81,8 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
     request.put("version", version).put("timestamp_micros", timestampMicros);
     TableReply reply = Replies.answer(request, TableReply.class);
     return reply.isMetadata()
-        ? new MetadataTable(reply.handle(worker.toJson()))
-        : PennonTable.of(worker.toJson(), reply);
+        ? new MetadataTable(reply.handle(worker.described()))
+        : PennonTable.of(worker.described(), reply);
   }
 
   /** Spark hands over those options of a change feed alone that are named here. */
@@ -144,8 +144,9 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
 
   private StagedTable stageTable(String mode, Identifier identifier, TableInfo info) {
     PennonTable staged = table(creation("stage_table", mode, identifier, info));
+    String token = staged.handle().token().text();
     return new StagedPennonTable(
-        staged, op -> worker.request(op, identifier).put("table", staged.handle().token()), mode);
+        staged, op -> worker.request(op, identifier).put("table", token), mode);
   }
 
   private ObjectNode creation(String op, String mode, Identifier identifier, TableInfo info) {
@@ -169,7 +170,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   }
 
   private PennonTable table(ObjectNode request) {
-    return PennonTable.of(worker.toJson(), Replies.answer(request, TableReply.class));
+    return PennonTable.of(worker.described(), Replies.answer(request, TableReply.class));
   }
 
   @Override

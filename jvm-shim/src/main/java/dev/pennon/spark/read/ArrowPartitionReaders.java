@@ -2,6 +2,7 @@ package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.SecretText;
 import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -30,31 +31,30 @@ record ArrowPartitionReaders(Source source, StructType schema, boolean isDerived
    * @param arithmetic where the worker computes what can fail
    */
   record Source(
-      String operation, String kind, String token, boolean isOrdered, ArithmeticPlaces arithmetic)
+      String operation,
+      String kind,
+      SecretText token,
+      boolean isOrdered,
+      ArithmeticPlaces arithmetic)
       implements Serializable {
-    private static final long serialVersionUID = 3L;
+    private static final long serialVersionUID = 4L;
 
-    static Source scan(String token, boolean isOrdered) {
+    static Source scan(SecretText token, boolean isOrdered) {
       return new Source("read", "scan", token, isOrdered, ArithmeticPlaces.NONE);
     }
 
-    static Source fragment(String token, ArithmeticPlaces arithmetic) {
+    static Source fragment(SecretText token, ArithmeticPlaces arithmetic) {
       return new Source("run_fragment", "fragment", token, false, arithmetic);
     }
 
-    static Source metadata(String token) {
+    static Source metadata(SecretText token) {
       return new Source("read_metadata", "table", token, false, ArithmeticPlaces.NONE);
     }
 
     ObjectNode request(PennonSplit split) {
-      ObjectNode request = Messages.request(operation).put(kind, token).put("split", split.token());
+      ObjectNode request = Messages.request(operation).put(kind, token.text());
+      request.put("split", split.token());
       return kind.equals("scan") ? request.put("ordered", isOrdered) : request;
-    }
-
-    /** The token may hold storage options: it is never shown. */
-    @Override
-    public String toString() {
-      return kind;
     }
   }
 
@@ -71,11 +71,5 @@ record ArrowPartitionReaders(Source source, StructType schema, boolean isDerived
   @Override
   public PartitionReader<InternalRow> createReader(InputPartition partition) {
     throw new UnsupportedOperationException("Pennon reads columnar batches only");
-  }
-
-  /** The token may hold storage options: it is never shown. */
-  @Override
-  public String toString() {
-    return "ArrowPartitionReaders" + schema.simpleString();
   }
 }

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.worker.ReplyTable;
+import dev.pennon.spark.worker.SecretText;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -39,7 +40,8 @@ public record DerivedKeys(DeriveKeysReply reply, Map<Integer, List<KeyedLeaf>> l
     IntVector leaf = (IntVector) rows.getVector("leaf");
     VarCharVector split = (VarCharVector) rows.getVector("split");
     for (int row = 0; row < rows.getRowCount(); row++) {
-      String part = split.isNull(row) ? null : split.getObject(row).toString();
+      SecretText part =
+          split.isNull(row) ? null : new SecretText(split.getObject(row).toString());
       leaves
           .computeIfAbsent(scan.get(row), position -> new ArrayList<>())
           .add(new KeyedLeaf(key.get(row), leaf.get(row), part));

@@ -1,5 +1,6 @@
 package dev.pennon.spark.read;
 
+import dev.pennon.spark.worker.SecretText;
 import java.util.List;
 import java.util.OptionalLong;
 
@@ -21,7 +22,7 @@ import java.util.OptionalLong;
 public record FragmentReply(
     int root,
     Mode mode,
-    String scan,
+    SecretText scan,
     String description,
     String details,
     OptionalLong rows,
@@ -38,11 +39,5 @@ public record FragmentReply(
     PARTIAL,
     /** Groups of an aggregate, one of each. */
     COMPLETE
-  }
-
-  /** The token may hold storage options: it is never shown. */
-  @Override
-  public String toString() {
-    return "FragmentReply[" + mode + "]";
   }
 }

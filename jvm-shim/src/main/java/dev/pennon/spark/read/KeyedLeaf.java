@@ -1,5 +1,7 @@
 package dev.pennon.spark.read;
 
+import dev.pennon.spark.worker.SecretText;
+
 /**
  * One leaf under one derived key, as the worker assigned it. A leaf may stand under several keys, and
  * a key without a leaf.
@@ -8,4 +10,4 @@ package dev.pennon.spark.read;
  *     under the key, which then has no other row
  * @param split what replaces the leaf's own split where only a part of it is read; else null
  */
-public record KeyedLeaf(long key, int leaf, String split) {}
+public record KeyedLeaf(long key, int leaf, SecretText split) {}

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.SecretText;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -40,12 +41,12 @@ public record MetadataScan(TableHandle table, StructType readSchema, List<String
   @Override
   public InputPartition[] planInputPartitions() {
     ObjectNode wanted = Messages.object();
-    wanted.set("catalog", Messages.parse(table.catalog()));
+    wanted.set("catalog", table.catalog().json());
     wanted.set("columns", Messages.strings(readSchema.fieldNames()));
     wanted.set("predicates", Messages.strings(predicates));
     GenericInternalRow noKey = new GenericInternalRow(0);
     return new InputPartition[] {
-      new PennonSplit(List.of(table.name()), List.of(Messages.print(wanted)), noKey)
+      new PennonSplit(table.name(), new SecretText(Messages.print(wanted)), noKey)
     };
   }
 
@@ -53,12 +54,6 @@ public record MetadataScan(TableHandle table, StructType readSchema, List<String
   public PartitionReaderFactory createReaderFactory() {
     return new ArrowPartitionReaders(
         ArrowPartitionReaders.Source.metadata(table.token()), readSchema, false);
-  }
-
-  /** The catalog holds storage options: it is never shown. */
-  @Override
-  public String toString() {
-    return "MetadataScan[" + table.name() + "]";
   }
 
   /** Takes what Spark pushes down; leaves every predicate to it as well. */

@@ -181,7 +181,7 @@ public final class PennonScan
     requireBatchOptions();
     ObjectNode outline = Messages.object().put("plan", plan.reply().plan());
     outline.put("table", plan.table().name());
-    outline.set("catalog", Messages.parse(plan.table().catalog()));
+    outline.set("catalog", plan.table().catalog().json());
     return outline;
   }
 

@@ -1,9 +1,11 @@
 package dev.pennon.spark.read;
 
+import dev.pennon.spark.worker.SecretText;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.HasPartitionKey;
@@ -16,12 +18,12 @@ import org.apache.spark.sql.connector.read.HasPartitionKey;
  *     when there is nothing to read
  * @param partitionKey one value per reported key
  */
-record PennonSplit(List<String> objectIds, List<String> tokens, InternalRow partitionKey)
+record PennonSplit(List<String> objectIds, List<SecretText> tokens, InternalRow partitionKey)
     implements HasPartitionKey {
-  private static final long serialVersionUID = 2L;
+  private static final long serialVersionUID = 3L;
 
   /** As the worker names it: its partitions, with commas between them, and one token. */
-  PennonSplit(String objectIds, String token, InternalRow partitionKey) {
+  PennonSplit(String objectIds, SecretText token, InternalRow partitionKey) {
     this(List.of(objectIds.split(",")), List.of(token), partitionKey);
   }
 
@@ -41,7 +43,7 @@ record PennonSplit(List<String> objectIds, List<String> tokens, InternalRow part
       return new PennonSplit(splits.get(0).objectIds, splits.get(0).tokens, key);
     }
     List<String> objectIds = new ArrayList<>(splits.size());
-    List<String> tokens = new ArrayList<>(splits.size());
+    List<SecretText> tokens = new ArrayList<>(splits.size());
     for (PennonSplit split : splits) {
       objectIds.addAll(split.objectIds);
       tokens.addAll(split.tokens);
@@ -50,7 +52,7 @@ record PennonSplit(List<String> objectIds, List<String> tokens, InternalRow part
   }
 
   /** A part of this split, as the worker names it. */
-  PennonSplit part(String partToken) {
+  PennonSplit part(SecretText partToken) {
     return new PennonSplit(objectIds, List.of(partToken), partitionKey);
   }
 
@@ -63,7 +65,7 @@ record PennonSplit(List<String> objectIds, List<String> tokens, InternalRow part
       return Optional.of(this);
     }
     List<String> keptIds = new ArrayList<>();
-    List<String> keptTokens = new ArrayList<>();
+    List<SecretText> keptTokens = new ArrayList<>();
     for (int i = 0; i < tokens.size(); i++) {
       if (possible.contains(objectIds.get(i))) {
         keptIds.add(objectIds.get(i));
@@ -81,14 +83,8 @@ record PennonSplit(List<String> objectIds, List<String> tokens, InternalRow part
   String token() {
     return switch (tokens.size()) {
       case 0 -> "";
-      case 1 -> tokens.get(0);
-      default -> "[" + String.join(",", tokens) + "]";
+      case 1 -> tokens.get(0).text();
+      default -> tokens.stream().map(SecretText::text).collect(Collectors.joining(",", "[", "]"));
     };
-  }
-
-  /** Tokens may hold storage options: they are never shown. */
-  @Override
-  public String toString() {
-    return "PennonSplit" + objectIds;
   }
 }

@@ -1,5 +1,6 @@
 package dev.pennon.spark.read;
 
+import dev.pennon.spark.worker.SecretText;
 import java.util.List;
 import java.util.OptionalLong;
 import org.apache.spark.sql.connector.expressions.SortOrder;
@@ -27,7 +28,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
  */
 record PlanScanReply(
     String plan,
-    String scan,
+    SecretText scan,
     List<Transform> keys,
     int splits,
     List<PackedSplit> packed,
@@ -43,5 +44,5 @@ record PlanScanReply(
     List<Integer> filtered,
     String streamOption) {
   /** The partitions of a split, with commas between them, and its token. */
-  record PackedSplit(String objectIds, String split) {}
+  record PackedSplit(String objectIds, SecretText split) {}
 }

@@ -5,6 +5,7 @@ import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.catalog.SparkTransforms;
 import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.SecretText;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -164,11 +165,11 @@ record ScanPlan(
     return with(schema, ofColumns, packedSplits, null);
   }
 
-  private ScanPlan with(
   boolean isPacked() {
     return splits == packedSplits;
   }
 
+  private ScanPlan with(
       StructType columns, PlanScanReply answer, Splits work, List<KeyedLeaf> keyedLeaves) {
     return new ScanPlan(
         table,
@@ -222,15 +223,9 @@ record ScanPlan(
     return new Identity(table.catalog(), table.token(), predicates, schema, derivedKeys);
   }
 
-  /** Tokens may hold storage options: they are never shown. */
-  @Override
-  public String toString() {
-    return "ScanPlan[" + table.name() + "]";
-  }
-
   record Identity(
-      String catalog,
-      String token,
+      SecretText catalog,
+      SecretText token,
       List<String> predicates,
       StructType schema,
       List<KeyedLeaf> derivedKeys) {}

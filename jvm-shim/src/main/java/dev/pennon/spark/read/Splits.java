@@ -2,6 +2,7 @@ package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.ReplyTable;
+import dev.pennon.spark.worker.SecretText;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -80,7 +81,7 @@ final class Splits {
       splits.add(
           new PennonSplit(
               objectIds.getObject(row).toString(),
-              tokens.getObject(row).toString(),
+              new SecretText(tokens.getObject(row).toString()),
               keyRows.get(row)));
     }
   }

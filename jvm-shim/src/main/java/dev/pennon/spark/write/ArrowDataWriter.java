@@ -1,6 +1,7 @@
 package dev.pennon.spark.write;
 
 import dev.pennon.spark.read.Metric;
+import dev.pennon.spark.worker.SecretText;
 import java.io.IOException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -17,7 +18,7 @@ final class ArrowDataWriter implements DeltaWriter<InternalRow> {
   private final ArrowRowStream inserted;
   private final ArrowRowStream deleted;
 
-  ArrowDataWriter(String write, StructType schema, StructType rowId) {
+  ArrowDataWriter(SecretText write, StructType schema, StructType rowId) {
     inserted = new ArrowRowStream("write", write, schema);
     deleted = new ArrowRowStream("write_deletes", write, rowId);
   }

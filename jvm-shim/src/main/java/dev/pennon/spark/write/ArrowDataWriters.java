@@ -1,5 +1,6 @@
 package dev.pennon.spark.write;
 
+import dev.pennon.spark.worker.SecretText;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DeltaWriter;
@@ -12,9 +13,9 @@ import org.apache.spark.sql.types.StructType;
  *
  * @param rowId what rows that go are named by; null where none goes
  */
-record ArrowDataWriters(String write, StructType schema, StructType rowId)
+record ArrowDataWriters(SecretText write, StructType schema, StructType rowId)
     implements DeltaWriterFactory, StreamingDataWriterFactory {
-  private static final long serialVersionUID = 2L;
+  private static final long serialVersionUID = 3L;
 
   @Override
   public DeltaWriter<InternalRow> createWriter(int partitionId, long taskId) {
@@ -24,11 +25,5 @@ record ArrowDataWriters(String write, StructType schema, StructType rowId)
   @Override
   public DataWriter<InternalRow> createWriter(int partitionId, long taskId, long epochId) {
     return createWriter(partitionId, taskId);
-  }
-
-  /** The token may hold storage options: it is never shown. */
-  @Override
-  public String toString() {
-    return "ArrowDataWriters" + schema.simpleString();
   }
 }

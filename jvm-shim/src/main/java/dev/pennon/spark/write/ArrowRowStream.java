@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.compat.ArrowSchemas;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.SecretText;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.Closeable;
@@ -33,7 +34,7 @@ final class ArrowRowStream implements Closeable {
   private static final int ROWS_BETWEEN_SIZE_CHECKS = 32;
 
   private final String operation;
-  private final String write;
+  private final SecretText write;
   private final StructType schema;
   private WorkerConnection connection;
   private BufferAllocator allocator;
@@ -49,7 +50,7 @@ final class ArrowRowStream implements Closeable {
    *
    * @param operation {@code write} for whole rows, {@code write_deletes} for the ids of rows that go
    */
-  ArrowRowStream(String operation, String write, StructType schema) {
+  ArrowRowStream(String operation, SecretText write, StructType schema) {
     this.operation = operation;
     this.write = write;
     this.schema = schema;
@@ -84,7 +85,7 @@ final class ArrowRowStream implements Closeable {
     root = VectorSchemaRoot.create(arrow, allocator);
     rows = ArrowWriter.create(root);
     ObjectNode request = Messages.request(operation);
-    request.put("write", write);
+    request.put("write", write.text());
     connection = WorkerConnection.open();
     connection.send(request);
     channel = connection.arrowOutputChannel();

@@ -83,7 +83,7 @@ final class PennonBatchWrite implements DeltaBatchWrite {
 
   private ObjectNode request(String op, WriterCommitMessage... messages) {
     ObjectNode request = commit.named(plan.table().handle().catalogRequest(op));
-    ArrayNode staged = request.put("write", plan.reply().write()).putArray("staged");
+    ArrayNode staged = request.put("write", plan.reply().write().text()).putArray("staged");
     tasks(messages).forEach(task -> List.of(task.written()).forEach(staged::add));
     return request;
   }

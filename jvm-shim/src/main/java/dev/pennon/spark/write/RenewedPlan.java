@@ -3,6 +3,7 @@ package dev.pennon.spark.write;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.catalog.PennonTable;
+import dev.pennon.spark.worker.SecretText;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -39,7 +40,7 @@ final class RenewedPlan {
    * @param token the worker's description of the table that the statement was analyzed with
    * @return nothing where it changes another table, or columns that it names are others by now
    */
-  static Optional<LogicalPlan> of(LogicalPlan statement, String token) {
+  static Optional<LogicalPlan> of(LogicalPlan statement, SecretText token) {
     List<Object> named = new ArrayList<>(items(statement.productIterator().toSeq()));
     named.addAll(items(statement.children()));
     for (Object part : named) {

@@ -1,5 +1,6 @@
 package dev.pennon.spark.write;
 
+import dev.pennon.spark.worker.SecretText;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Optional;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
@@ -32,7 +33,7 @@ public final class RepeatedStatement {
    * @param clear removes what the refused commit would have made visible
    * @throws WorkerFailure the refusal, where the statement is not to be run again
    */
-  public static void after(WorkerFailure refusal, String token, Runnable clear) {
+  public static void after(WorkerFailure refusal, SecretText token, Runnable clear) {
     Optional<QueryExecution> statement = executed();
     if (!refusal.is(ROWS_MOVED) || IS_REPEATED.get() || statement.isEmpty()) {
       throw refusal;
@@ -46,7 +47,7 @@ public final class RepeatedStatement {
     }
   }
 
-  private static void runUntilMade(LogicalPlan statement, String token, WorkerFailure refusal) {
+  private static void runUntilMade(LogicalPlan statement, SecretText token, WorkerFailure refusal) {
     for (int attempt = 1; attempt <= ATTEMPTS; attempt++) {
       LogicalPlan renewed = RenewedPlan.of(statement, token).orElseThrow(() -> refusal);
       try {

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.NotingTable;
 import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.SecretText;
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.expressions.SortOrder;
@@ -36,7 +37,7 @@ record WritePlan(
    * @param taskBytes what a task should write, in bytes of Spark's shuffle
    */
   record PlanWriteReply(
-      String write,
+      SecretText write,
       List<Transform> distribution,
       List<SortOrder> ordering,
       String description,
@@ -65,11 +66,5 @@ record WritePlan(
   private static boolean isOfStream(LogicalWriteInfo write) {
     String stream = SparkSession.active().sparkContext().getLocalProperty("sql.streaming.queryId");
     return write.queryId().equals(stream);
-  }
-
-  /** Tokens may hold storage options: they are never shown. */
-  @Override
-  public String toString() {
-    return "WritePlan[" + table.name() + "]";
   }
 }
