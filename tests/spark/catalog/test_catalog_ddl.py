@@ -40,6 +40,7 @@ def test_namespace_is_created_shown_described_and_dropped(spark: SparkSession, n
     assert shown == [child.removeprefix("lance.")]
     described = {row[0]: row[1] for row in spark.sql(f"DESCRIBE NAMESPACE {child}").collect()}
     assert described["Comment"] == "below"
+    assert "Owner" not in described  # Spark adds the user; the format has none
     spark.sql(f"DROP NAMESPACE {child}")
     assert spark.sql(f"SHOW NAMESPACES IN {namespace}").collect() == []
 
