@@ -208,6 +208,8 @@ STATEMENTS_ELSEWHERE = {
     "VACUUM {} RETAIN 168 HOURS": "CALL lance.system.vacuum(table => '",
     "RESTORE TABLE {} TO VERSION AS OF 3": "CALL lance.system.rollback(table => '",
     "DESCRIBE DETAIL {}": "DESCRIBE TABLE EXTENDED lance.",
+    "DESCRIBE {} PARTITION (id = 1)": "SELECT * FROM lance.",
+    "DESC TABLE EXTENDED {} PARTITION (id = 1)": ".partitions, with WHERE partition.",
     "OPTIMIZE {} ZORDER BY (id)": "CALL lance.system.compact(table => '",
     "ALTER TABLE {} ADD IF NOT EXISTS PARTITION (id = 1)": "INSERT INTO lance.",
     "ALTER TABLE {} DROP PARTITION (id = 1)": "DELETE FROM lance.",

@@ -33,6 +33,10 @@ _DELETE: Final = (
 _NO_KEYS: Final = "the format has no identifier fields"
 _MERGE: Final = "MERGE INTO {table} … ON …, which names the columns that identify a row"
 _HISTORY: Final = "SELECT * FROM {table}.history, or {table}.snapshots for what each commit did"
+_OF_PARTITION: Final = "what is known of a PARTITION stands in a metadata table"
+_PARTITIONS: Final = (
+    "SELECT * FROM {table}.partitions, with WHERE partition.<field> = … for some of them"
+)
 _OWN_FILES: Final = "each table has files of its own"
 _COPY: Final = "CREATE TABLE {table} PARTITIONED BY (…) AS SELECT * FROM …"
 _ADVICE: Final = (
@@ -92,6 +96,9 @@ _ADVICE: Final = (
         _NO_STATEMENT,
         "DESCRIBE TABLE EXTENDED {table}, or SELECT * FROM {table}.files",
     ),
+    # Behind DETAIL and HISTORY: what else arrives is of a PARTITION.
+    _Advice(("DESCRIBE",), _OF_PARTITION, _PARTITIONS),
+    _Advice(("DESC",), _OF_PARTITION, _PARTITIONS),
     _Advice(
         ("CREATE", "VIEW"),
         "the catalog {catalog} keeps tables alone",

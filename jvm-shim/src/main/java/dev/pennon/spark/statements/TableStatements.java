@@ -40,8 +40,12 @@ final class TableStatements {
   private static final Pattern ANSWERED =
       Pattern.compile(
           "(VACUUM|OPTIMIZE|RESTORE TABLE|RESTORE|(DESCRIBE|DESC) HISTORY|DESCRIBE DETAIL"
-              + "|(MSCK|FSCK) REPAIR TABLE|(REORG|ANALYZE|TRUNCATE) TABLE"
+              + "|(MSCK|FSCK) REPAIR TABLE|(REORG|ANALYZE) TABLE"
               + "|CREATE (OR REPLACE )?VIEW( IF NOT EXISTS)?) ");
+
+  /** What stands before the table's name in one that only the worker answers of a PARTITION. */
+  private static final Pattern OF_PARTITION =
+      Pattern.compile("(TRUNCATE TABLE|(DESCRIBE|DESC)( TABLE)?( EXTENDED| FORMATTED)?) ");
 
   /** What stands before the name of a new table, which may be a clone. */
   private static final Pattern MAKING =
@@ -76,8 +80,7 @@ final class TableStatements {
       List<Token> rest = tokens.subList(end, last);
       Optional<String> table = ours.apply(SqlTokens.text(tokens.subList(start + 2, end)));
       if (table.isPresent()) {
-        int from = isShow ? tokens.get(start).start() : tokens.get(end).start();
-        rewritten.append(sql, copied, from);
+        rewritten.append(sql, copied, tokens.get(isShow ? start : end).start());
         rewritten.append(isShow ? partitions(table.get(), rest) : asProperty(SqlTokens.text(rest)));
         copied = tokens.get(last - 1).end();
       }
@@ -89,10 +92,10 @@ final class TableStatements {
   /** A whole statement as a clause of one that Spark reads; empty where it has to be another. */
   private static Optional<String> answered(
       List<Token> tokens, Function<String, Optional<String>> ours) {
-    int start = wordsOf(ANSWERED, tokens, 0);
+    int words = wordsOf(ANSWERED, tokens, 0);
+    int start = words > 0 ? words : wordsOf(OF_PARTITION, tokens, 0);
     int end = start > 0 ? SqlTokens.endOfName(tokens, start) : -1;
-    boolean isPlain = end == tokens.size() || (end > 0 && tokens.get(end).is(";"));
-    if (end < 0 || (tokens.get(0).is("TRUNCATE") && isPlain)) {
+    if (end < 0 || (words == 0 && !(end < tokens.size() && tokens.get(end).is("PARTITION")))) {
       return Optional.empty();
     }
     String name = SqlTokens.text(tokens.subList(start, end));
@@ -143,8 +146,7 @@ final class TableStatements {
     int end = -1;
     for (Token token : spec.isEmpty() ? spec : spec.subList(1, spec.size())) {
       depth += token.is("(") ? 1 : 0;
-      boolean isNext = depth == 1 && (token.is(",") || (token.is("(") && !isField));
-      if (isNext) {
+      if (depth == 1 && (token.is(",") || (token.is("(") && !isField))) {
         where.append(" AND partition.");
         isField = true;
       } else if (depth == 1 && isField && token.is("=")) {
