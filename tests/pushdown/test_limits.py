@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.present import present
 from tests.pushdown.computed import ANSI, computed, grouped, relation, scan_of
 
-from pennon.plan import AggregateCall, Join, JoinType, Limit, Output, PlanNode, SortKey
+from pennon.plan import AggregateCall, Join, JoinType, Limit, Offset, Output, PlanNode, SortKey
 from pennon.predicate.semantics import Declined
 from pennon.pushdown.query import fragment_query
 
@@ -86,6 +86,21 @@ def test_the_first_rows_are_those_of_spark(case: tuple) -> None:
         found = computed([scan_of(table), Limit(0, count, keys)], [rows]).to_pylist()
     given = table.to_pylist()
     assert ranks(found, keys) == sorted(ranks(given, keys))[:count]
+    assert not Counter(map(repr, found)) - Counter(map(repr, given))
+
+
+@hypothesis_settings(max_examples=80, deadline=None)
+@given(ordered(), st.tuples(st.integers(0, 12), st.booleans()))
+def test_the_rows_after_the_first_are_those_of_spark(case: tuple, cut: tuple[int, bool]) -> None:
+    (table, keys, more), (skipped, is_cut) = case, cut
+    count = skipped + more if is_cut else None
+    above: list[PlanNode] = [Limit(1, count)] if is_cut else []
+    with tempfile.TemporaryDirectory() as folder:
+        rows = relation(Path(folder), "leaf", table.schema, [table])
+        nodes = [scan_of(table), Limit(0, count, keys), *above, Offset(1 + is_cut, skipped)]
+        found = computed(nodes, [rows]).to_pylist()
+    given = table.to_pylist()
+    assert sorted(ranks(found, keys)) == sorted(ranks(given, keys))[skipped:count]
     assert not Counter(map(repr, found)) - Counter(map(repr, given))
 
 

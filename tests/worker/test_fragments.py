@@ -243,7 +243,7 @@ def test_groups_of_several_tasks_are_not_cut(tables: Tables) -> None:
     by_region = group(2, [(2, "`c2`", "string")], COUNTED)
     for limit in (
         {"node": "top", "order": [["`c200`", True, True]]},
-        {"node": "limit", "whole": False},
+        {"node": "limit", "name": "LocalLimit"},
     ):
         reply, _ = tables.derive([*below, by_region, {"child": 3, "count": 2, **limit}])
         (fragment,) = reply["fragments"]

@@ -331,15 +331,28 @@ class Limit:
 
     Args:
         child: Its input.
-        count: The most rows.
+        count: The most rows; None where all are ordered, for an offset above.
         order: What they are ordered by; none where any rows will do.
         is_whole: Whether it counts the rows of all tasks together (a global limit).
     """
 
     child: int
-    count: int
+    count: int | None
     order: tuple[SortKey, ...] = ()
     is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """All rows of a query but so many first ones, by the order in which they come.
+
+    Args:
+        child: Its input.
+        count: How many are left out.
+    """
+
+    child: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +382,7 @@ PlanNode = (
     | Union
     | Expand
     | Limit
+    | Offset
     | Pass
     | Opaque
 )

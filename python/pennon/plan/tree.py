@@ -14,6 +14,7 @@ from pennon.plan.nodes import (
     Join,
     JoinType,
     Limit,
+    Offset,
     OneRow,
     Opaque,
     Pass,
@@ -110,7 +111,7 @@ class Plan(Sequence[PlanNode]):
 
     def is_limited(self, position: int) -> bool:
         """Whether its rows are some of many: another evaluation might choose others."""
-        return any(isinstance(self.nodes[at], Limit) for at in self.subtree(position))
+        return any(isinstance(self.nodes[at], Limit | Offset) for at in self.subtree(position))
 
     def attributes(self, position: int) -> frozenset[int]:
         """List the attributes that are made at or below a node and may come out of it.
@@ -146,7 +147,7 @@ def is_one_row(nodes: Sequence[PlanNode], position: int) -> bool:
 def is_repeatable(nodes: Sequence[PlanNode], position: int) -> bool:
     """Whether all evaluations of a subtree give the same rows: none is chosen of several alike."""
     node = nodes[position]
-    if isinstance(node, Limit) and node.is_whole:
+    if isinstance(node, Offset) or (isinstance(node, Limit) and node.is_whole):
         return False
     if isinstance(node, Window) and node.depends_on_ties:
         return False
@@ -174,7 +175,7 @@ def children_of(node: PlanNode) -> tuple[int, ...]:
     match node:
         case Scan() | OneRow():
             return ()
-        case Filter() | Project() | Group() | Window() | Expand() | Limit() | Pass():
+        case Filter() | Project() | Group() | Window() | Expand() | Limit() | Offset() | Pass():
             return (node.child,)
         case Join():
             return (node.left, node.right)

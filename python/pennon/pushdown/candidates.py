@@ -17,7 +17,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pennon.plan import Expand, Filter, Group, Join, Limit, OneRow, Project, Union, Window
+from pennon.plan import (
+    Expand,
+    Filter,
+    Group,
+    Join,
+    Limit,
+    Offset,
+    OneRow,
+    Project,
+    Union,
+    Window,
+)
 from pennon.predicate.semantics import Declined
 from pennon.pushdown.query import FragmentQuery, fragment_query
 from pennon.pushdown.restriction import restriction_of
@@ -163,9 +174,9 @@ class _Finder:
             return top.is_limit
         while isinstance(node, Filter | Project | Limit):
             if isinstance(node, Limit) and (node.is_whole or node.order):
-                return node.is_whole
+                return node.is_whole or node.count is None
             node = self.plan[node.child]
-        return False
+        return isinstance(node, Offset)
 
     def in_one_task(self, root: int, positions: tuple[int, ...]) -> Candidate | None:
         first = pruning_sides(self.division, root)
@@ -233,7 +244,7 @@ class _Finder:
         whole = set() if group is None else set(group.groupings)
         for position in inside:
             node = self.plan[position]
-            if isinstance(node, Limit) and node.is_whole:
+            if isinstance(node, Offset) or (isinstance(node, Limit) and node.is_whole):
                 return None
             if not isinstance(node, Group | Window) or position in whole:
                 continue

@@ -15,6 +15,7 @@ from pennon.plan import (
     Join,
     JoinType,
     Limit,
+    Offset,
     OneRow,
     Output,
     Project,
@@ -26,19 +27,18 @@ from pennon.plan import (
 )
 from pennon.plan.operator_names import name_of
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.nested_columns import carried_column
 from pennon.predicate.expressions.times.zoned_times import uses_zone
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined
-from pennon.predicate.typed import Typed, cast, enclosed, is_carried, is_plain
+from pennon.predicate.typed import Typed, cast, is_carried, is_plain
 from pennon.pushdown.selects.aggregated import aggregated
 from pennon.pushdown.selects.filtered import filtered
 from pennon.pushdown.selects.grouped import Aggregate, grouped
 from pennon.pushdown.selects.grouping_sets import grouping_sets
 from pennon.pushdown.selects.join_conditions import null_aware_pair
 from pennon.pushdown.selects.joined import joined, only_row, restricted_to_keys
-from pennon.pushdown.selects.ordered import with_columns_of
+from pennon.pushdown.selects.ordered import first_rows, order_below, ordered_by
 from pennon.pushdown.selects.selected import (
     Selected,
     named,
@@ -54,7 +54,7 @@ from pennon.pushdown.selects.windowed import windowed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pennon.plan import AggregateCall, PlanNode, SortKey
+    from pennon.plan import AggregateCall, PlanNode
     from pennon.predicate.semantics import Semantics
     from pennon.pushdown.partners import Restriction
 
@@ -158,6 +158,7 @@ class FragmentWriter:
         self.is_merged = False
         self.restriction: Restriction | None = None
         self.is_limited = False  # whether a limit of the whole is above
+        self.skipped: dict[int, int] = {}  # how many of the first rows by an order are left out
         self.semantics = semantics
         self.replicated = replicated
         self.scans: list[int] = []
@@ -228,6 +229,10 @@ class FragmentWriter:
             case Limit() as node if position == self.root or self.is_limited or not node.order:
                 self.is_limited |= node.is_whole
                 return self.limited(position, node)
+            case Offset() as node:
+                self.skipped[order_below(self.nodes, node)] = node.count
+                self.is_limited = True
+                return self.select(node.child)
             case other:
                 raise Declined(why=name_of(other))
 
@@ -257,32 +262,22 @@ class FragmentWriter:
 
     def limited(self, position: int, node: Limit) -> Selected:
         """Order and cut: what Spark holds equal has any order, in Spark as well."""
-        if node.order and node.count > _MOST_ORDERED:
+        if node.order and (node.count or 0) > _MOST_ORDERED:
             raise Declined(why=f"the first {node.count} rows")
-        below = self.select(node.child)
-        types = below.types
-        keys = [self.ordered(key, types) for key in node.order]
-        if keys:
-            below = with_columns_of(keys, below, f"k{position}")
-        rows = selected_from(below, f"t{position}", quoted_columns(types))
-        select = rows.limit(node.count, copy=False)
-        return Selected(select.order_by(*keys, copy=False) if keys else select, types)
-
-    def ordered(self, key: SortKey, columns: Mapping[str, pa.DataType]) -> exp.Ordered:
-        """Write a key of an order as Spark orders it."""
-        value = typed_expression(key.text, columns, self.semantics)
-        if pa.types.is_binary(value.type) or pa.types.is_null(value.type):
-            raise Declined(why=f"an order of {value.type}")
-        return exp.Ordered(
-            this=enclosed(comparable(value)),
-            desc=not key.is_ascending,
-            nulls_first=key.is_nulls_first,
-        )
+        group, outputs = self.nodes[node.child], None
+        if node.order and node.child != self.split and isinstance(group, Group):
+            # The order is told over the groups' own columns.
+            below, outputs = self.group(node.child, group), group.outputs
+        else:
+            below = self.select(node.child)
+        keys = ordered_by(node.order, below.types, self.semantics)
+        rows = first_rows(position, keys, node.count, self.skipped.get(position, 0), below)
+        return rows if outputs is None else self.computed(rows, f"t{position}g", outputs)
 
     def window(self, position: int, node: Window) -> Selected:
         """Write a window: the columns below, and what it makes of its functions."""
         below = self.select(node.child)
-        order = [self.ordered(key, below.types) for key in node.order]
+        order = ordered_by(node.order, below.types, self.semantics)
         functions = windowed(f"t{position}", node, below, order, self.semantics)
         kept = [Output(int(name[1:]), name, kind) for name, kind in below.types.items()]
         return self.computed(functions, f"t{position}x", [*kept, *node.outputs])

@@ -175,7 +175,7 @@ def _size(node: PlanNode, below: Sequence[Size], *, has_key: bool) -> Size:
             return Size(rows, read, pairs + product)
         case Group(group_by=group_by, keys=keys) if keys == () and not group_by:
             return Size(1.0, read, pairs)
-        case Limit(count=count):
+        case Limit(count=int(count)):
             return Size(min(rows, float(count)), read, pairs)
         case Expand(outputs=outputs) if outputs:
             return Size(rows * len(outputs[0].texts), read, pairs)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.assert_join import EXECUTION, executed_plan
-from tests.torture.execution.sessions import MODES, StarSessions, rows_of
+from tests.torture.execution.sessions import MODES, StarSessions, left_to_spark, rows_of
 from tests.torture.execution.star_queries import StarQueries
 
 import pennon
@@ -253,6 +253,29 @@ def test_the_first_rows_of_a_side_are_found_in_one_task(star: StarSessions) -> N
     assert "TakeOrdered" not in plans["one task"].split("fragment: ")[0]
     # Divided, each task would have its own first rows.
     assert "TakeOrdered" in plans["divided"].split("fragment: ")[0]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        f"SELECT * FROM f ORDER BY amt DESC NULLS LAST, {_EVERY} LIMIT 40 OFFSET 7",
+        f"SELECT ck, amt FROM f ORDER BY amt DESC NULLS LAST, {_EVERY} OFFSET 30",
+        f"SELECT ck, amt + 1 AS amt FROM f ORDER BY v, {_EVERY} LIMIT 3 OFFSET 1000",
+        "SELECT ck, sum(amt) AS amt FROM f GROUP BY ck ORDER BY count(*), ck LIMIT 5",
+        "SELECT ck, avg(amt) AS amt FROM f GROUP BY ck ORDER BY amt DESC, ck LIMIT 5 OFFSET 3",
+        "SELECT ck, max(amt) AS amt FROM f GROUP BY ck ORDER BY 2 DESC NULLS LAST, 1 OFFSET 9",
+    ],
+)
+def test_rows_after_the_first_ones_are_found_in_one_task(star: StarSessions, first: str) -> None:
+    sql = f"SELECT c.s, count(*), sum(x.amt) FROM ({first}) x JOIN c ON x.ck = c.ck GROUP BY c.s"
+    differences, plans = star.differences(sql)
+    assert differences == []
+    assert left_to_spark(plans["one task"]) == ()
+
+
+def test_what_an_offset_without_an_order_leaves_out_spark_decides(star: StarSessions) -> None:
+    sql = "SELECT c.s, count(*) FROM (SELECT * FROM f OFFSET 30) x JOIN c ON x.ck = c.ck GROUP BY 1"
+    assert star.reasons("one task", sql) == ["OFFSET of rows without an order"]
 
 
 # Spark leaves out an aggregate's functions that nobody reads, and it has one row all the same.

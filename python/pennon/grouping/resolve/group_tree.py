@@ -18,6 +18,7 @@ from pennon.plan import (
     Join,
     JoinType,
     Limit,
+    Offset,
     OneRow,
     Opaque,
     Pass,
@@ -102,7 +103,17 @@ def _tree(nodes: Sequence[PlanNode], group: KeyGroup, position: int) -> GroupTre
             | Join(streamed=int(child))
         ):
             return _tree(nodes, group, child)
-        case Scan() | OneRow() | Join() | Group() | Window() | Union() | Limit() | Opaque():
+        case (
+            Scan()
+            | OneRow()
+            | Join()
+            | Group()
+            | Window()
+            | Union()
+            | Limit()
+            | Offset()
+            | Opaque()
+        ):
             return Outside()
 
 

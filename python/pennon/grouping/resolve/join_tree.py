@@ -32,6 +32,7 @@ from pennon.plan import (
     Group,
     Join,
     Limit,
+    Offset,
     OneRow,
     Opaque,
     Pass,
@@ -126,7 +127,7 @@ def _at_node(
             return carried(plan, position, children, columns)
         case Expand():
             return carried(plan, position, children, [node.columns])
-        case Group(keys=()) | Limit() | Union() | OneRow() | Opaque():
+        case Group(keys=()) | Limit() | Offset() | Union() | OneRow() | Opaque():
             return ended(plan, children)
         case Group():
             (child,) = children

@@ -25,6 +25,7 @@ from pennon.plan import (
     Join,
     JoinType,
     Limit,
+    Offset,
     OneRow,
     Opaque,
     Output,
@@ -275,15 +276,17 @@ class ExpandMessage:
 
 @dataclass(frozen=True, slots=True)
 class LimitMessage:
-    """So many rows of each task, or of the whole."""
+    """So many rows of each task, or of the whole, or all but so many: ``name`` is Spark's."""
 
     child: int
     count: int
-    whole: bool
+    name: str
 
-    def node(self, _numbers: ColumnNumbers) -> Limit:
+    def node(self, _numbers: ColumnNumbers) -> Limit | Offset:
         """Make the node."""
-        return Limit(self.child, self.count, is_whole=self.whole)
+        if self.name == "Offset":
+            return Offset(self.child, self.count)
+        return Limit(self.child, self.count, is_whole=self.name == "GlobalLimit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +294,7 @@ class TopMessage:
     """The first rows of each task; ``order``: text, whether ascending, whether NULLs are first."""
 
     child: int
-    count: int
+    count: int | None
     order: tuple[_Values, ...]
 
     def node(self, _numbers: ColumnNumbers) -> Limit:

@@ -295,8 +295,8 @@ class _Planner:
                 rows = min(self.division.sizes[root.child].rows, num_tasks)
             case Group():
                 rows = self.division.sizes[root.child].rows
-            case Limit():
-                rows = min(self.division.sizes[root.child].rows, root.count * num_tasks)
+            case Limit(count=int(count)):
+                rows = min(self.division.sizes[root.child].rows, count * num_tasks)
         if math.isinf(rows):
             return None, None
         width = row_bytes(candidate.query.schema.types)

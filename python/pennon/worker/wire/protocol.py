@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "3659c0ba6546"
+PROTOCOL: Final = "ddc4e69757db"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

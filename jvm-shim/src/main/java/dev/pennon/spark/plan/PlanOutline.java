@@ -37,7 +37,6 @@ import org.apache.spark.sql.catalyst.plans.logical.FlatMapCoGroupsInPandas;
 import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInPandas;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
-import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
@@ -321,7 +320,7 @@ final class PlanOutline {
     limits.note(limit);
     Node child = outline(limit.children().head());
     ObjectNode message = node("limit").put("child", child.position());
-    message.put("count", RowLimits.count(limit)).put("whole", limit instanceof GlobalLimit);
+    message.put("count", RowLimits.count(limit)).put("name", limit.nodeName());
     return add(limit, limits.passesKeys(limit) ? Kind.PASS : Kind.OPAQUE, message, List.of(child));
   }
 

@@ -21,16 +21,15 @@ import org.apache.spark.sql.catalyst.plans.logical.Sort;
 
 /** The limits of a plan: the sorts of which only the first rows are wanted. */
 final class RowLimits {
-  private final Map<Sort, Integer> sorts = new IdentityHashMap<>();
+  /** The sorts below limits and offsets: how many rows are wanted; null for all. */
+  private final Map<LogicalPlan, Integer> sorts = new IdentityHashMap<>();
   /** What stands right below a limit of the whole: Spark knows both as one, without a key. */
   private final Set<LogicalPlan> collected = Collections.newSetFromMap(new IdentityHashMap<>());
 
-  /** The number of rows of a limit; null where it is none, or computed. */
+  /** The number of rows of a limit or an offset; null where it is neither, or computed. */
   static Integer count(LogicalPlan plan) {
-    Expression rows =
-        plan instanceof LocalLimit part
-            ? part.limitExpr()
-            : plan instanceof GlobalLimit whole ? whole.limitExpr() : null;
+    boolean isCut = plan instanceof LocalLimit || plan instanceof GlobalLimit || plan instanceof Offset;
+    Expression rows = isCut ? plan.expressions().head() : null;
     return rows instanceof Literal literal && literal.value() instanceof Integer count
         ? count
         : null;
@@ -41,13 +40,13 @@ final class RowLimits {
     if (plan instanceof GlobalLimit || plan instanceof Offset) {
       collected.addAll(items(plan.children()));
     }
-    if (plan instanceof LocalLimit limit && count(limit) != null) {
-      LogicalPlan below = limit.child();
+    if (count(plan) != null) {
+      LogicalPlan below = plan.children().head();
       while (below instanceof Project project) {
         below = project.child();
       }
       if (below instanceof Sort sort && sort.global()) {
-        sorts.put(sort, count(limit));
+        sorts.put(sort, plan instanceof Offset ? null : count(plan));
       }
     }
   }
@@ -57,10 +56,11 @@ final class RowLimits {
     return limit instanceof LocalLimit && !collected.contains(limit);
   }
 
-  /** A limit, or a sort below one, with that limit; null for anything else. */
+  /** A limit, or a sort below one or an offset, with its limit; null for anything else. */
   LogicalPlan limited(LogicalPlan plan) {
-    if (plan instanceof Sort sort && sorts.containsKey(sort)) {
-      return new LocalLimit(Literal$.MODULE$.apply(sorts.get(sort)), sort);
+    if (sorts.containsKey(plan)) {
+      Integer count = sorts.get(plan);
+      return count == null ? plan : new LocalLimit(Literal$.MODULE$.apply(count), plan);
     }
     return plan instanceof LocalLimit ? plan : null;
   }
