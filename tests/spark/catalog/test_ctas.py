@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql.functions import expr, partitioning
+from pyspark.sql.functions import expr, partitioning, udf
 from tests.spark.statement_results import sorted_rows
 
 if TYPE_CHECKING:
@@ -88,9 +88,17 @@ def test_a_path_is_created_by_a_query(spark: SparkSession, lake: Path) -> None:
     path = f"lance.`{lake}/by_path`"
     with pytest.raises(PySparkException, match="USER_RAISED_EXCEPTION"):
         spark.sql(f"CREATE TABLE {path} AS {FAILING}")
-    spark.sql(f"CREATE TABLE {path} PARTITIONED BY (id) AS SELECT id FROM RANGE(3)")
-    assert sorted_rows(spark.table(path)) == [(0,), (1,), (2,)]
+    place = lake / "by_path"
+    is_there = udf(lambda _: place.exists(), "boolean").asNondeterministic()
+    rows = spark.range(3).withColumn("there", is_there("id"))
+    rows.writeTo(path).partitionedBy("id").create()
+    assert sorted_rows(spark.table(path)) == [(0, False), (1, False), (2, False)]
+    with pytest.raises(AnalysisException, match="ALREADY_EXISTS"):
+        rows.writeTo(path).create()
+    spark.sql(f"DELETE FROM {path} WHERE id = 1")
+    assert spark.table(path).count() == 2
     spark.sql(f"DROP TABLE {path}")
+    assert not place.exists()
 
 
 def test_rows_without_a_column_are_refused_and_not_lost(

@@ -1,7 +1,8 @@
 """CREATE, REPLACE, DROP and RENAME of tables.
 
-A creation is all or nothing: the namespace is made in a fresh folder and registered under its
-name as the last step. A drop forgets the name first and deletes the files afterwards.
+A creation is all or nothing: the namespace is made in a fresh folder, and registered under its
+name, or put at its path, as the last step. A drop forgets the name first and deletes the files
+afterwards.
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ from pennon.catalog.partitioning import calls_of
 from pennon.catalog.table_name import check_name
 from pennon.catalog.table_registration import relative_location
 from pennon.catalog.tables.loaded_table import Table, load
-from pennon.catalog.tables.table_folders import delete_files, remove_dropped_beside
+from pennon.catalog.tables.table_folders import (
+    delete_files,
+    remove_left_beside,
+    staging_place,
+    take_place,
+)
 from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceNotFound,
@@ -83,7 +89,7 @@ def create(
     except PennonError:
         discard(catalog, identifier, table.stored)
         raise
-    return table
+    return load(catalog, identifier) if _is_path(identifier) else table
 
 
 def stage(
@@ -150,9 +156,9 @@ def stage(
         comment=properties.get("comment"),
         storage_options=catalog.storage,
     )
-    remove_dropped_beside(catalog, location)
+    remove_left_beside(catalog, location)
     if _is_path(identifier):
-        return Table(location, identifier, snapshot)
+        return Table(absolute_place(identifier[0]), identifier, snapshot)
     return Table(
         catalog.full_name(identifier), identifier, snapshot, catalog.is_below_root(location)
     )
@@ -183,6 +189,7 @@ def publish(
             it that those of the staged one are made of.
     """
     if _is_path(identifier):
+        take_place(location, absolute_place(identifier[0]))
         return
     directory = Directory(catalog)
     if _is_named(directory, identifier, location):
@@ -358,7 +365,7 @@ def _is_path(identifier: Name) -> bool:
 
 def _location(catalog: Catalog, identifier: Name, properties: Mapping[str, str]) -> str:
     if _is_path(identifier):
-        return absolute_place(identifier[0])
+        return staging_place(absolute_place(identifier[0]))
     stated = properties.get("location")
     if stated is not None:
         return catalog.address(stated).rstrip("/")

@@ -1,33 +1,41 @@
 """The folders of tables that are dropped, and of those that a query fills before they are there.
 
 A folder is renamed before its files are deleted, so that who still reads the table misses it as a
-whole, and not one file of it after the other. A process that is killed meanwhile leaves a folder
-``dropped-<hex>``, which nobody reads any more: whoever drops or makes the next table beside it
-removes it.
+whole, and not one file of it after the other. A table that is named by its path, and filled by a
+query, is filled in a folder beside the path, and gets its place as a whole: there is no empty table
+meanwhile, and none where the process was killed.
+
+What a killed process left, ``dropped-<hex>`` and ``pennon-staged-<hex>``, goes with the next table
+that is made or dropped beside it; a staged one, which a query may be filling, when it is old.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import secrets
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pennon.catalog.configured_catalog import is_local
-from pennon.errors import PennonError
+from pennon.errors import PennonError, TableAlreadyExists
 from pennon.leaf import forget_leaves
+from pennon.manifest.dataset.storage import MANIFEST, storage_failure
+from pennon.manifest.versions.retention import DEFAULT_AGE
 
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
     from pennon.catalog.layouts import StoredTable
 
-__all__ = ["delete_files", "remove_dropped_beside"]
+__all__ = ["delete_files", "remove_left_beside", "staging_place", "take_place"]
 
 _LOG = logging.getLogger(__name__)
 _DROPPED: Final = re.compile(r"dropped-[0-9a-f]{16}")
+_STAGED: Final = re.compile(r"pennon-staged-[0-9a-f]{16}")
 
 
 def delete_files(catalog: Catalog, table: StoredTable) -> None:
@@ -44,7 +52,7 @@ def delete_files(catalog: Catalog, table: StoredTable) -> None:
     try:
         if is_local(location) and catalog.is_below_root(location):
             Path(location).rename(Path(location).with_name(f"dropped-{secrets.token_hex(8)}"))
-            remove_dropped_beside(catalog, location)
+            remove_left_beside(catalog, location)
             return
         table.delete_datasets()
         if is_local(location):
@@ -54,21 +62,70 @@ def delete_files(catalog: Catalog, table: StoredTable) -> None:
         _LOG.warning("files of %s could not be deleted: %s", location, error)
 
 
-def remove_dropped_beside(catalog: Catalog, location: str) -> None:
-    """Remove the folders of dropped tables in the folder that a table below the root is in.
+def staging_place(location: str) -> str:
+    """Choose where a query fills a table that is named by its path.
+
+    Returns:
+        A folder beside it; the place itself where something is there already, or in an object
+        store, which renames no folder.
+    """
+    place = Path(location)
+    if not is_local(location) or os.path.lexists(place):
+        return location
+    return str(place.with_name(f"pennon-staged-{secrets.token_hex(8)}"))
+
+
+def take_place(staged: str, location: str) -> None:
+    """Put a table that a query has filled at its path. It may be called again.
+
+    Args:
+        staged: As ``staging_place`` chose it.
+        location: The path.
+
+    Raises:
+        TableAlreadyExists: Something was put there meanwhile.
+        StorageFailure: The folder cannot be renamed.
+    """
+    if staged == location:
+        return
+    forget_leaves()
+    try:
+        Path(staged).rename(location)
+    except FileNotFoundError as error:
+        if not (Path(location) / MANIFEST).exists():
+            raise storage_failure("create", location, error) from error
+    except OSError as error:
+        if os.path.lexists(location):
+            raise TableAlreadyExists(table=location, kind="a folder") from error
+        raise storage_failure("create", location, error) from error
+
+
+def remove_left_beside(catalog: Catalog, location: str) -> None:
+    """Remove what killed processes left of tables in the folder that a table is in.
 
     Args:
         catalog: The catalog.
         location: Where the table is, or was.
     """
-    if not (is_local(location) and catalog.is_below_root(location)):
+    if not is_local(location):
         return
+    beside = Path(location).parent
     try:
-        for folder in Path(location).parent.glob("dropped-*"):
-            if _DROPPED.fullmatch(folder.name):
+        if catalog.is_below_root(location):
+            for folder in beside.glob("dropped-*"):
+                if _DROPPED.fullmatch(folder.name):
+                    _remove(folder)
+        for folder in beside.glob("pennon-staged-*"):
+            if _STAGED.fullmatch(folder.name) and _is_old(folder):
                 _remove(folder)
     except OSError as error:
-        _LOG.warning("files of dropped tables beside %s stay: %s", location, error)
+        _LOG.warning("files that killed processes left beside %s stay: %s", location, error)
+
+
+def _is_old(folder: Path) -> bool:
+    """Whether no query can be filling a folder any more."""
+    limit = (datetime.now(UTC) - DEFAULT_AGE).timestamp()
+    return all(path.stat().st_mtime < limit for path in (folder, *folder.rglob("*")))
 
 
 def _remove(folder: Path) -> None:
