@@ -142,16 +142,13 @@ final class TableStatements {
     String query = "SELECT name AS partition FROM " + table + ".partitions WHERE name IS NOT NULL";
     StringBuilder where = new StringBuilder();
     int depth = 0;
-    boolean isField = false;
     int end = -1;
     for (Token token : spec.isEmpty() ? spec : spec.subList(1, spec.size())) {
       depth += token.is("(") ? 1 : 0;
-      if (depth == 1 && (token.is(",") || (token.is("(") && !isField))) {
+      if (depth == 1 && (token.is("(") || token.is(","))) {
         where.append(" AND partition.");
-        isField = true;
-      } else if (depth == 1 && isField && token.is("=")) {
+      } else if (depth == 1 && token.is("=")) {
         where.append(" <=> ");
-        isField = false;
       } else if (depth > 1 || !token.is(")")) {
         where.append(token.start() > end ? " " : "").append(token.text());
       }
