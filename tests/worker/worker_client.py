@@ -314,7 +314,7 @@ DERIVATION = {
     "max_bytes": 1 << 27,
     "ansi": True,
     "time_zone": "UTC",
-    "zone_offsets": [0],
+    "zone_offsets": [2129, 0],
     "slots": 2,
     "is_write": False,
     "rewrites": True,

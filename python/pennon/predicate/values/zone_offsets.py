@@ -26,7 +26,6 @@ _SECOND: Final = 1_000_000
 _DAY_SECONDS: Final = 86_400
 _CYCLE_YEARS: Final = 400
 _CYCLE_MICROS: Final = 146_097 * _DAY_SECONDS * _SECOND
-_LAST_YEAR: Final = 2129  # Java gives the changes of no later year
 _KINDS_OF_YEARS: Final = 28  # so many years, without the end of a century, are of every kind
 _MARGIN_MICROS: Final = 2 * _DAY_SECONDS * _SECOND
 _LEAST, _MOST = np.iinfo(np.int64).min + _MARGIN_MICROS, np.iinfo(np.int64).max - _MARGIN_MICROS
@@ -44,41 +43,46 @@ class ZoneOffsets:
 
     Args:
         changes: When they change, in order.
-        before: The offset before each change.
-        after: The one behind it.
-        first: The offset before all changes.
+        offsets: The offset before all changes, then the one behind each.
         repeats_from: Since when the changes repeat every 400 years; None if there are no more.
     """
 
     changes: Micros
-    before: Micros
-    after: Micros
-    first: int
+    offsets: Micros
     repeats_from: int | None = None
+
+    @property
+    def before(self) -> Micros:
+        """The offset before each change."""
+        return self.offsets[:-1]
+
+    @property
+    def after(self) -> Micros:
+        """The offset behind each change."""
+        return self.offsets[1:]
 
     @classmethod
     def of(cls, numbers: Sequence[int]) -> Self:
         """Take the numbers that Java gives.
 
         Args:
-            numbers: The first offset, then of each change its second since 1970 and the offset
-                behind it.
+            numbers: The last year of which it gives changes, the first offset, then of each
+                change its second since 1970 and the offset behind it.
 
         Example:
-            >>> zone = ZoneOffsets.of([0, 3600, 7200])  # two hours before UTC since 01:00
+            >>> zone = ZoneOffsets.of([2129, 0, 3600, 7200])  # two hours before UTC since 01:00
             >>> zone.clocks(np.array([0, 3_600_000_000])).tolist()
             [0, 10800000000]
         """
-        seconds, offsets = list(numbers[1::2]), [numbers[0], *numbers[2::2]]
+        last_year, seconds, offsets = numbers[0], list(numbers[2::2]), list(numbers[1::2])
         repeats_from = None
-        if seconds and _year_of(seconds[-1]) == _LAST_YEAR:
-            continued = _continued(list(zip(seconds, offsets[1:], strict=True)))
+        if seconds and _year_of(seconds[-1]) == last_year:
+            continued = _continued(list(zip(seconds, offsets[1:], strict=True)), last_year)
             seconds += [second for second, _ in continued]
             offsets += [offset for _, offset in continued]
-            repeats_from = _start_of(_LAST_YEAR + _CYCLE_YEARS + 1) * _SECOND
+            repeats_from = _start_of(last_year + _CYCLE_YEARS + 1) * _SECOND
         changes = np.array(seconds, np.int64) * _SECOND
-        of_each = np.array(offsets, np.int64) * _SECOND
-        return cls(changes, of_each[:-1], of_each[1:], int(of_each[0]), repeats_from)
+        return cls(changes, np.array(offsets, np.int64) * _SECOND, repeats_from)
 
     def clocks(self, moments: Micros) -> Micros:
         """Give what clocks show at moments: microseconds of the local time.
@@ -101,7 +105,7 @@ class ZoneOffsets:
         known, beyond = self._in_known(clocks)
         # Until the later of the two times that a change has, the offset before it holds.
         at = np.searchsorted(self.changes + np.maximum(self.before, self.after), known, "right")
-        offsets = self._offset_behind(at)
+        offsets = self.offsets[at]
         if near is not None and len(self.changes):
             offsets_near = self._offsets(near)
             later = np.minimum(at, len(self.changes) - 1)
@@ -124,7 +128,7 @@ class ZoneOffsets:
         """
         known, beyond = self._in_known(clocks)
         at = np.searchsorted(self.changes + np.maximum(self.before, self.after), known, "right")
-        begun = known - self._offset_behind(at)
+        begun = known - self.offsets[at]
         if len(self.changes):
             change = self.changes[np.minimum(at, len(self.changes) - 1)]
             is_skipped = (at < len(self.changes)) & (begun > change)
@@ -140,10 +144,7 @@ class ZoneOffsets:
 
     def _offsets(self, moments: Micros) -> Micros:
         known, _ = self._in_known(moments)
-        return self._offset_behind(np.searchsorted(self.changes, known, "right"))
-
-    def _offset_behind(self, at: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Micros:
-        return np.append(np.int64(self.first), self.after)[at]
+        return self.offsets[np.searchsorted(self.changes, known, "right")]
 
     def _in_known(self, times: Micros) -> tuple[Micros, Micros | int]:
         """Move times into the years whose changes are known; say by how much."""
@@ -162,15 +163,15 @@ def zone_offsets(numbers: tuple[int, ...]) -> ZoneOffsets:
     return ZoneOffsets.of(numbers)
 
 
-def _continued(changes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _continued(changes: Sequence[tuple[int, int]], last_year: int) -> list[tuple[int, int]]:
     """Give the changes of the next 400 years: those of a year of the same kind."""
     of_years: dict[int, list[tuple[int, int]]] = {}
     for second, offset in changes:
         of_years.setdefault(_year_of(second), []).append((second, offset))
-    years = range(_LAST_YEAR + 1 - _KINDS_OF_YEARS, _LAST_YEAR + 1)
+    years = range(last_year + 1 - _KINDS_OF_YEARS, last_year + 1)
     of_kinds = {_kind_of(year): year for year in years}
     continued = []
-    for year in range(_LAST_YEAR + 1, _LAST_YEAR + _CYCLE_YEARS + 1):
+    for year in range(last_year + 1, last_year + _CYCLE_YEARS + 1):
         alike = of_kinds[_kind_of(year)]
         later = _start_of(year) - _start_of(alike)
         continued += [(second + later, offset) for second, offset in of_years.get(alike, ())]

@@ -55,7 +55,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
       Pattern.compile("spark\\.sql\\.catalog\\.[^.]+\\.execution(\\..*)?");
 
   /** A zone that changes its offset in this year does so by the same rules ever after. */
-  private static final int LAST_YEAR = 2130;
+  private static final int LAST_YEAR = 2129;
 
   /** Who wants to hear what is found in the plans that this thread makes. */
   private static final ThreadLocal<Consumer<JsonNode>> VERDICTS = new ThreadLocal<>();
@@ -198,12 +198,15 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     return request;
   }
 
-  /** The first offset of a zone, then the second since 1970 and the offset of each change of it. */
+  /**
+   * The last year of which changes are told, the first offset of a zone, then the second since 1970
+   * and the offset of each change of it.
+   */
   public static void addZoneOffsets(ArrayNode numbers, String zone) {
     ZoneRules rules = DateTimeUtils.getZoneId(zone).getRules();
-    numbers.add(rules.getOffset(Instant.MIN).getTotalSeconds());
+    numbers.add(LAST_YEAR).add(rules.getOffset(Instant.MIN).getTotalSeconds());
     ZoneOffsetTransition next = rules.nextTransition(Instant.MIN);
-    while (next != null && next.getDateTimeBefore().getYear() < LAST_YEAR) {
+    while (next != null && next.getDateTimeBefore().getYear() <= LAST_YEAR) {
       numbers.add(next.toEpochSecond()).add(next.getOffsetAfter().getTotalSeconds());
       next = rules.nextTransition(next.getInstant());
     }
