@@ -356,7 +356,7 @@ def test_a_plain_dataset_gets_a_name_below_the_root_alone(tmp_path: Path, catalo
     rows = pa.table({"id": [1, 2]})
     lance.write_dataset(rows, f"{catalog.root}/loose")
     lance.write_dataset(rows, str(tmp_path / "elsewhere"))
-    row = call(catalog, "register_table", {"table": "shop.loose", "path": "loose"})[1][0]
+    row = call(catalog, "register_table", {"table": "shop.loose", "path": "loose"}).rows[0]
     assert row == ("lance.shop.loose", f"{catalog.root}/loose", 1)
     assert pennon.connect(catalog.root).load_table("shop.loose").scan().to_arrow().equals(rows)
     lance.write_dataset(rows, f"{catalog.root}/folder/inside")

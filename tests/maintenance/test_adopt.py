@@ -140,13 +140,13 @@ def test_the_procedure_takes_the_values_as_a_path_has_them(snapshot: Snapshot) -
     path = inside(snapshot, "d", {"id": [5], "region": ["a/b"]})
     catalog = Catalog("lance", snapshot.location)
     arguments = {"table": snapshot.location, "path": path, "partition_values": "region=a%2Fb"}
-    schema, rows = call(catalog, "system.adopt", arguments)
-    fields: Any = schema["fields"]
+    answer = call(catalog, "system.adopt", arguments)
+    fields: Any = answer.schema["fields"]
     assert [row["name"] for row in fields][:2] == ["dataset", "object_id"]
-    assert rows[0][3:5] == ("region=a/b", 1)
-    _, findings = call(catalog, "check", {"table": snapshot.location})
+    assert answer.rows[0][3:5] == ("region=a/b", 1)
+    findings = call(catalog, "check", {"table": snapshot.location}).rows
     assert [finding for finding in findings if finding[0] == Severity.VIOLATION] == []
-    assert call(catalog, "repair", {"table": snapshot.location})[1][0][1] == ""
+    assert call(catalog, "repair", {"table": snapshot.location}).rows[0][1] == ""
     with pytest.raises(ProcedureArgument, match="path: it is required"):
         call(catalog, "adopt", {"table": snapshot.location})
 

@@ -258,14 +258,14 @@ def test_the_command_and_the_procedure_do_it(
     micros = 32_472_144_000_000_000
     catalog = Catalog("lance", str(tmp_path))
     arguments = {"table": snapshot.location, "older_than": micros}
-    schema, planned = call(catalog, "expire_snapshots", {**arguments, "dry_run": True})
-    names = [row["name"] for row in schema["fields"]]  # type: ignore[attr-defined]
-    told = dict(zip(names, planned[0], strict=True))
+    planned = call(catalog, "expire_snapshots", {**arguments, "dry_run": True})
+    names = [row["name"] for row in planned.schema["fields"]]  # type: ignore[attr-defined]
+    told = dict(zip(names, planned.rows[0], strict=True))
     assert (told["expired_versions"], told["versions"]) == (2, "5, 6")
     assert str(told["files"]).count("\n") == 2
-    _, rows = call(catalog, "expire_snapshots", arguments)
+    rows = call(catalog, "expire_snapshots", arguments).rows
     assert dict(zip(names, rows[0], strict=True))["deleted_leaf_versions"] == 1
-    assert (rows[0][:4], rows[0][4:]) == (planned[0][:4], (None, None, ""))
+    assert (rows[0][:4], rows[0][4:]) == (planned.rows[0][:4], (None, None, ""))
     assert regions(latest(snapshot)) == {"eu": [3]}
     with pytest.raises(ProcedureArgument, match="at least 1"):
         call(catalog, "expire_snapshots", {"table": snapshot.location, "retain_last": 0})

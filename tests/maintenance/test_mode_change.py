@@ -325,7 +325,7 @@ def test_the_procedure_and_the_command(tmp_path: Path, capsys: pytest.CaptureFix
     base = filled(tmp_path, "strong")
     catalog = Catalog("lance", str(tmp_path))
     asked = {"table": base.location, "mode": "WEAK"}
-    _, rows = call(catalog, "set_transaction_mode", asked)
+    rows = call(catalog, "set_transaction_mode", asked).rows
     assert rows == (("weak", latest(base).version, 3, ""),)
     assert main(["set-transaction-mode", base.location, "strong"]) == 0
     assert "with strong transactions" in capsys.readouterr().out

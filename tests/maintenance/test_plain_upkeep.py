@@ -118,5 +118,5 @@ def test_what_needs_a_manifest_says_so(
     catalog = Catalog("lance", str(Path(path).parent))
     with pytest.raises(PlainDatasetRefused, match=f"{procedure} on lance.plain: .* AS SELECT"):
         call(catalog, procedure, {"table": "plain", **arguments})
-    _, rows = call(catalog, "compact", {"table": "plain"})
+    rows = call(catalog, "compact", {"table": "plain"}).rows
     assert rows[0][0] == 1

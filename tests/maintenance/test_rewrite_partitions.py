@@ -136,9 +136,8 @@ def test_the_command_and_the_procedure_do_it(
 ) -> None:
     table = evolved(tmp_path)
     arguments = {"table": table.location, "where": "region = 'eu'", "dry_run": True}
-    _, ((count, rows, _, _, listed, _),) = call(
-        Catalog("lance", str(tmp_path)), "rewrite_partitions", arguments
-    )
+    catalog = Catalog("lance", str(tmp_path))
+    ((count, rows, _, _, listed, _),) = call(catalog, "rewrite_partitions", arguments).rows
     assert (count, rows, listed) == (1, 6, "v1: region=eu")
     assert main(["rewrite-partitions", table.location]) == 0
     assert "3 partitions with 18 rows rewritten into spec 2" in capsys.readouterr().out

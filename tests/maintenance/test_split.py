@@ -53,7 +53,7 @@ def test_the_procedure_splits_and_takes_no_values_then(snapshot: Snapshot, tmp_p
     path = dataset(tmp_path, "mixed", {"id": [2, 3], "region": ["us", "de"]})
     catalog = Catalog("lance", snapshot.location)
     arguments = {"table": snapshot.location, "path": path, "split": True}
-    _, rows = call(catalog, "adopt", arguments)
+    rows = call(catalog, "adopt", arguments).rows
     assert sorted(row[3:5] for row in rows) == [("region=de", 1), ("region=us", 1)]
     for more in ({"partition_values": "region=us"}, {"move": True}):
         with pytest.raises(AdoptionRefused, match="cannot be given with split"):

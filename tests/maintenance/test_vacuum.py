@@ -157,12 +157,12 @@ def test_the_commands_and_the_procedures_do_it(
     stage(snapshot, {2: "eu"})
     catalog = Catalog("lance", str(tmp_path))
     arguments = {"table": snapshot.location, "older_than": 2**52}
-    _, ((count, _, _, listed, _),) = call(catalog, "vacuum", {**arguments, "dry_run": True})
+    ((count, _, _, listed, _),) = call(catalog, "vacuum", {**arguments, "dry_run": True}).rows
     assert (count, str(listed).endswith(".lance")) == (1, True)
     assert main(["vacuum", snapshot.location, "--older-than", "2999-01-01"]) == 0
     assert "1 files" in capsys.readouterr().out
     append(snapshot, {3: "eu"})
-    _, rows = call(catalog, "rollback", {"table": snapshot.location, "version": snapshot.version})
+    rows = call(catalog, "rollback", {"table": snapshot.location, "version": snapshot.version}).rows
     assert regions(Snapshot.open(snapshot.location, int(str(rows[0][0])))) == {"eu": [1]}
     assert main(["rollback", snapshot.location, "--version", str(snapshot.version + 1)]) == 0
     assert regions(latest(snapshot)) == {"eu": [1, 3]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pennon.catalog.configured_catalog import absolute_place, is_path
@@ -31,7 +32,22 @@ from pennon.manifest import Snapshot
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
 
-__all__ = ["PROCEDURES", "Parameter", "Procedure", "call", "renewed_tables"]
+__all__ = ["PROCEDURES", "Answer", "Parameter", "Procedure", "call"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a call of a procedure gives.
+
+    Args:
+        schema: Its columns, as the JSON of a Spark StructType.
+        rows: Its rows.
+        renewed: The tables whose kept rows are to be read anew, as users type them.
+    """
+
+    schema: Mapping[str, object]
+    rows: Rows
+    renewed: tuple[str, ...] = ()
 
 
 def _check(call: ProcedureCall) -> Rows:
@@ -297,7 +313,7 @@ def call(
     arguments: Arguments,
     namespace: tuple[str, ...] = (),
     time_zone: str = "UTC",
-) -> tuple[Mapping[str, object], Rows]:
+) -> Answer:
     """Call a procedure.
 
     Args:
@@ -312,7 +328,7 @@ def call(
         PlainDatasetRefused: It needs a manifest, and the table has none.
         ProcedureArgument: An argument does not fit.
     """
-    name = _bare(procedure)
+    name = procedure.lower().removeprefix("system.")
     called = PROCEDURES.get(name)
     if called is None:
         # These two plan a query, so that the JVM answers them.
@@ -321,39 +337,17 @@ def call(
         raise UnknownProcedure(procedure=procedure, why=why, known=", ".join(callable_names))
     stated = ProcedureCall(catalog, called.checked(arguments), time_zone)
     if TABLE not in called.parameters:
-        return called.schema, called.run(stated)
+        return Answer(called.schema, called.run(stated))
     table = _within(catalog, stated.text("table"), namespace)
     of_table = stated.of_table(table)
     full = catalog.full_name(parts_of(catalog, table))
     try:
         with by_name(full):
-            return called.schema, called.run(of_table)
+            rows = called.run(of_table)
     except NamespaceHasNoManifest as error:
         plain_dataset(of_table.location, catalog.storage, error)
         raise PlainDatasetRefused(procedure=name, table=full) from error
-
-
-def renewed_tables(
-    catalog: Catalog, procedure: str, arguments: Arguments, namespace: tuple[str, ...] = ()
-) -> tuple[str, ...]:
-    """Name the tables whose kept rows are to be read anew after a call, as the user types them.
-
-    Args:
-        catalog: The catalog that it was called in.
-        procedure: Its name, as given to ``call``.
-        arguments: As given to ``call``.
-        namespace: As given to ``call``.
-    """
-    called = PROCEDURES[_bare(procedure)]
-    if not called.renews_table:
-        return ()
-    stated = ProcedureCall(catalog, called.checked(arguments), "UTC")
-    table = _within(catalog, stated.text("table"), namespace)
-    return (catalog.full_name(parts_of(catalog, table)),)
-
-
-def _bare(procedure: str) -> str:
-    return procedure.lower().removeprefix("system.")
+    return Answer(called.schema, rows, (full,) if called.renews_table else ())
 
 
 def _within(catalog: Catalog, table: str, namespace: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ from pennon.catalog.layouts import stored_table
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.upstream.partition_namespaces import described_properties
 from pennon.errors import NamespaceNotFound, TableNotFound
-from pennon.maintenance.calls.procedures import PROCEDURES, renewed_tables
+from pennon.maintenance.calls.procedures import PROCEDURES
 from pennon.maintenance.calls.procedures import call as call_procedure
 from pennon.manifest.table_layout import TableLayout
 from pennon.worker.messages import messages as m
@@ -168,13 +168,15 @@ def call(request: m.Call) -> tuple[m.CallReply, pa.Table]:
     """Answer ``call``."""
     catalog, stated = request.catalog, request.namespace
     namespace = stated[1:] if stated[:1] == (catalog.name,) else ()
-    schema, rows = call_procedure(
+    answer = call_procedure(
         catalog, request.procedure, request.arguments, namespace, request.time_zone
     )
-    renewed = renewed_tables(catalog, request.procedure, request.arguments, namespace)
-    columns = arrow_schema(schema)
-    values = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(columns)]
-    return m.CallReply(schema, renewed, arrow=True), pa.Table.from_arrays(values, schema=columns)
+    columns = arrow_schema(answer.schema)
+    values = [
+        pa.array([row[at] for row in answer.rows], column.type) for at, column in enumerate(columns)
+    ]
+    reply = m.CallReply(answer.schema, answer.renewed, arrow=True)
+    return reply, pa.Table.from_arrays(values, schema=columns)
 
 
 # A table of a hundred columns.
