@@ -121,6 +121,15 @@ def test_what_starts_a_worker_imports_neither_arrow_nor_lance_before_it_checks_t
     assert done.stdout.strip() == "set()"
 
 
+def test_what_answers_requests_is_imported_without_datafusion() -> None:
+    """A worker is ready before that, which takes a quarter of a second; scans need none of it."""
+    script = "import sys, pennon.worker.requests.dispatch; print('datafusion' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
+
+
 def test_the_worker_ends_with_its_standard_input(tmp_path: Path) -> None:
     worker = Worker()
     path = worker.path

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
-import datafusion
 import pyarrow as pa
 from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError, TokenError
@@ -28,6 +27,8 @@ from pennon.transforms.transform import MultiColumnTransform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from datafusion import DataFrame, SessionContext
 
 _HASHES = ("murmur3", "murmur3_multi")
 _ROWS = "source_rows"
@@ -141,7 +142,7 @@ def _folded_tokens(sql: str) -> tuple[str, ...]:
     return tuple(word if set(word) & set("'\"`") else word.lower() for word in words)
 
 
-def select(context: datafusion.SessionContext, sql: str) -> datafusion.DataFrame:
+def select(context: SessionContext, sql: str) -> DataFrame:
     """Plan an expression over the rows of a session, the hash functions included."""
     hashed = _with_hash_functions(context, sql)
     # brackets and a line of its own: neither a comma nor a comment reaches the query around it
@@ -157,21 +158,25 @@ def qualifies_rows(sql: str) -> bool:
     return any(column.table.lower() == _ROWS for column in tree.find_all(exp.Column))
 
 
-def session_over(arrays: Sequence[pa.Array]) -> datafusion.SessionContext:
+def session_over(arrays: Sequence[pa.Array]) -> SessionContext:
     """Open a session in UTC that keeps the order of the rows."""
-    settings = datafusion.SessionConfig().set("datafusion.execution.target_partitions", "1")
+    from datafusion import SessionConfig, SessionContext  # noqa: PLC0415 - a quarter of a second
+
+    settings = SessionConfig().set("datafusion.execution.target_partitions", "1")
     settings = settings.with_information_schema(enabled=True)
-    context = datafusion.SessionContext(settings.set("datafusion.execution.time_zone", "+00:00"))
+    context = SessionContext(settings.set("datafusion.execution.time_zone", "+00:00"))
     names = [f"col{position}" for position in range(len(arrays))]
     batch = pa.RecordBatch.from_arrays(list(arrays), names=names)
     context.register_record_batches(_ROWS, [[batch]])
     return context
 
 
-def _with_hash_functions(context: datafusion.SessionContext, sql: str) -> str:
+def _with_hash_functions(context: SessionContext, sql: str) -> str:
     """Register the hash functions for the types that the expression gives them."""
     if not any(name in sql.lower() for name in _HASHES):
         return sql
+    from datafusion import udf  # noqa: PLC0415 - as above
+
     tree = parse_one(sql, dialect=DataFusion)
     calls = [call for call in tree.find_all(exp.Anonymous) if call.name.lower() in _HASHES]
     # inner calls come last in the walk, and have to be known before the outer ones are typed
@@ -179,7 +184,7 @@ def _with_hash_functions(context: datafusion.SessionContext, sql: str) -> str:
         arguments = ", ".join(a.sql(dialect=DataFusion) for a in call.expressions)
         kinds = list(context.sql(f"SELECT {arguments} FROM {_ROWS}").schema().types)  # noqa: S608
         name = f"{call.name.lower()}_{number}"
-        hash_rows = datafusion.udf(
+        hash_rows = udf(
             lambda *columns: murmur3_multi(columns), kinds, pa.int32(), "immutable", name
         )
         context.register_udf(hash_rows)

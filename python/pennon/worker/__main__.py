@@ -157,6 +157,8 @@ def _warm_up(socket: Path, files: Path | None, jvm: Jvm) -> None:
     try:
         if jvm.driver:
             driver_handlers()
+        else:
+            import pennon.execution.engine  # noqa: F401, PLC0415
     finally:
         # Modules and classes stay for ever: without this, planning pays for their being looked
         # through. The little that is garbage among them is not worth the looking either.
