@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.leaf.read.metadata_columns import PARTITION, SPEC_VERSION
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = [
     "LEAF_COLUMNS",
     "leaf_columns",
-    "partition_names",
     "tuple_condition",
     "tuple_fields",
 ]
@@ -59,28 +57,6 @@ def leaf_columns(snapshot: Snapshot, leaves: pa.Table) -> dict[str, pa.ChunkedAr
     if fields:
         columns[_PARTITION] = struct_array(leaves, fields)
     return columns
-
-
-def partition_names(snapshot: Snapshot, leaves: pa.Table) -> pa.Array:
-    """Spell partitions as SHOW PARTITIONS does: ``region=eu/shard=3``; NULL without any field.
-
-    Args:
-        snapshot: The namespace.
-        leaves: Rows of ``Snapshot.leaves``.
-    """
-    texts = {name: _texts(leaves[name]) for name in snapshot.partition_columns}
-    names: list[str | None] = []
-    for row, object_id in enumerate(leaves["object_id"].to_pylist()):
-        spec = snapshot.specs[int(object_id.partition("$")[0].removeprefix("v"))]
-        parts = [f"{field.field_id}={texts[field.column][row]}" for field in spec.fields]
-        names.append("/".join(parts) or None)
-    return pa.array(names, pa.utf8())
-
-
-def _texts(values: pa.ChunkedArray) -> list[str]:
-    if pa.types.is_binary(values.type):
-        return ["null" if value is None else value.hex() for value in values.to_pylist()]
-    return pc.fill_null(values.cast(pa.utf8()), "null").to_pylist()
 
 
 def tuple_condition(

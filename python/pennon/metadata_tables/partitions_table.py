@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.manifest.column_bounds import BESIDE
+from pennon.manifest.partition_name import partition_names
 from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.last_changes import last_changes
 from pennon.manifest.versions.manifest_history import versions_until
@@ -14,7 +15,6 @@ from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 from pennon.metadata_tables.partition_tuple import (
     LEAF_COLUMNS,
     leaf_columns,
-    partition_names,
     tuple_condition,
     tuple_fields,
 )

@@ -109,6 +109,24 @@ def test_partitions_are_shown_by_statement(spark: SparkSession, table: str) -> N
         spark.sql("USE spark_catalog.default")
 
 
+def test_names_of_partitions_are_unlike_and_escaped_as_in_paths(
+    spark: SparkSession, namespace: str
+) -> None:
+    texts = ("", "a", "a/l=b", "50%", "%2F", "two\nlines", "it's {é😀} [:]?*#^\\")
+    hive = spark._jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
+    names: dict[str | None, str] = {text: hive.escapePathName(text) for text in texts}
+    names |= {None: "null", "null": "%6Eull"}
+    assert hive.unescapePathName(names["null"]) == "null"
+    table = f"{namespace}.names"
+    spark.sql(f"CREATE TABLE {table} (k STRING, l STRING) PARTITIONED BY (k, l)")
+    values = [(text, other) for text in names for other in (None, "b")]
+    spark.createDataFrame(values, "k STRING, l STRING").writeTo(table).append()
+    shown = [row.partition for row in rows(spark, f"SHOW PARTITIONS {table}")]
+    assert sorted(shown) == sorted(
+        f"k={name}/l={other}" for name in names.values() for other in ("null", "b")
+    )
+
+
 @pytest.mark.parametrize("name", ["files", "PARTITIONS"])
 def test_metadata_that_is_named_as_a_table_is_called_metadata(
     spark: SparkSession, table: str, name: str

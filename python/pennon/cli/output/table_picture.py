@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.cli.output.row_format import display_width
+from pennon.manifest.partition_name import partition_names
 from pennon.manifest.partition_struct import spec_versions
 from pennon.manifest.table_layout import TableLayout
-from pennon.metadata_tables.partition_tuple import partition_names
 from pennon.planning.reports.scan_report import readable_size
 
 if TYPE_CHECKING:

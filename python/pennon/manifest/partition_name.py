@@ -1,0 +1,55 @@
+"""Names of partitions, as SHOW PARTITIONS of Spark spells them: ``region=eu/shard=3``.
+
+Two partitions of one spec never share a name, and a name can be read back: it is split at ``/``
+and ``=``, and what Hive writes as ``%2F`` in paths is decoded.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pennon.manifest.snapshot import Snapshot
+
+__all__ = ["partition_names"]
+
+_NULL: Final = "null"
+# The text is not NULL: its first letter is escaped.
+_NULL_TEXT: Final = "%6Eull"
+# What Hive escapes in the path of a partition, as Spark does.
+_ESCAPED: Final = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
+
+
+def partition_names(snapshot: Snapshot, leaves: pa.Table) -> pa.Array:
+    """Spell the partitions of leaves; NULL for those of a spec without any field.
+
+    Args:
+        snapshot: The namespace.
+        leaves: Rows of ``Snapshot.leaves``.
+    """
+    texts = {name: _texts(leaves[name]) for name in snapshot.partition_columns}
+    names: list[str | None] = []
+    for row, object_id in enumerate(leaves["object_id"].to_pylist()):
+        spec = snapshot.specs[int(object_id.partition("$")[0].removeprefix("v"))]
+        parts = [f"{_escape(field.field_id)}={texts[field.column][row]}" for field in spec.fields]
+        names.append("/".join(parts) or None)
+    return pa.array(names, pa.utf8())
+
+
+def _texts(values: pa.ChunkedArray) -> list[str]:
+    if pa.types.is_binary(values.type):
+        return [_NULL if value is None else value.hex() for value in values.to_pylist()]
+    return [_value_text(value) for value in values.cast(pa.utf8()).to_pylist()]
+
+
+def _value_text(value: str | None) -> str:
+    if value is None:
+        return _NULL
+    return _NULL_TEXT if value == _NULL else _escape(value)
+
+
+def _escape(text: str) -> str:
+    return _ESCAPED.sub(lambda character: f"%{ord(character[0]):02X}", text)
