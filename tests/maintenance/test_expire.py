@@ -7,6 +7,7 @@ import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -24,6 +25,7 @@ from pennon.maintenance.expire import expire
 from pennon.maintenance.leaf_versions import detached_versions
 from pennon.manifest import Snapshot
 from pennon.manifest.versions import history as module
+from pennon.manifest.versions.tags import expiring
 from pennon.namespace import Scan
 
 Rows = dict[str | None, list[int]]
@@ -227,6 +229,25 @@ def test_a_history_that_is_read_beside_an_expiry_tells_of_what_is_left(
     told = [entry.version for entry in module.history(snapshot.location)]
     assert set(told) >= {version for version in versions(snapshot) if version <= snapshot.version}
     assert len(told) < snapshot.version
+
+
+def test_two_expiries_at_once_both_succeed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = make(tmp_path)
+    for number in range(4):
+        snapshot = append(snapshot, {number: "eu"})
+    real, oldest_of_other = lance.LanceDataset.cleanup_old_versions, snapshot.version - 2
+
+    def beside_another(dataset: lance.LanceDataset, **named: Any) -> None:
+        monkeypatch.setattr(lance.LanceDataset, "cleanup_old_versions", real)
+        with expiring(dataset, oldest_of_other, table="t"):
+            real(dataset, **named)
+
+    monkeypatch.setattr(lance.LanceDataset, "cleanup_old_versions", beside_another)
+    done = expire(snapshot.location, older_than=later())
+    assert oldest_of_other in done.versions
+    assert min(versions(snapshot)) == snapshot.version
+    assert regions(latest(snapshot)) == {"eu": [0, 1, 2, 3]}
+    assert check(snapshot.location).is_valid
 
 
 def test_weak_namespaces_lose_versions_of_the_manifest_only(tmp_path: Path) -> None:

@@ -197,21 +197,18 @@ def _remove_versions(
         None where one got a tag at this very moment, as a rollback gives it: what it reads of
         leaves is left to the next run.
     """
-    if done.versions:
-        oldest_kept = min(version for version in kept if version > max(done.versions))
-        with expiring(manifest, oldest_kept, table=location):
-            try:
-                manifest.cleanup_old_versions(
-                    versions=done.versions, error_if_tagged_old_versions=False
-                )
-            except (OSError, RuntimeError, ValueError) as error:
-                raise storage_failure("expire versions of", location, error) from error
-    # The tags first: a rollback drops its tag when the version that it made is listed.
-    newest = open_manifest(location, storage_options=options)
-    tagged = tagged_versions(newest).intersection(done.versions)
-    versions = version_numbers(newest)
-    stayed = sorted(set(done.versions).intersection(versions) - tagged)
-    if stayed:  # Lance's clean-up is silent of files that it may not remove
+    for _ in range(_ATTEMPTS):
+        if done.versions:
+            _clean_up(manifest, location, done.versions, kept)
+        # The tags first: a rollback drops its tag when the version that it made is listed.
+        newest = open_manifest(location, storage_options=options)
+        tagged = tagged_versions(newest).intersection(done.versions)
+        versions = version_numbers(newest)
+        stayed = sorted(set(done.versions).intersection(versions) - tagged)
+        if not stayed:
+            break
+        # A tag held it that is gone by now, as a rollback and another expiry have one for a while.
+    else:  # Lance's clean-up is silent of files that it may not remove
         problem = f"the files of version {stayed[0]} cannot be removed"
         advice = "Check the permissions"
         raise StorageFailure(
@@ -222,6 +219,20 @@ def _remove_versions(
     done.versions[:] = [version for version in done.versions if version not in versions]
     done.notes.append(f"version {min(tagged)} got a tag meanwhile: leaves are left to the next run")
     return None
+
+
+def _clean_up(
+    manifest: lance.LanceDataset, location: str, versions: Sequence[int], kept: Sequence[int]
+) -> None:
+    """Remove versions of ``__manifest`` that no tag holds; those that went before are no error."""
+    oldest_kept = min(version for version in kept if version > max(versions))
+    with expiring(manifest, oldest_kept, table=location):
+        try:
+            manifest.cleanup_old_versions(
+                versions=list(versions), error_if_tagged_old_versions=False
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            raise storage_failure("expire versions of", location, error) from error
 
 
 def _tags_that_are_over(manifest: lance.LanceDataset) -> list[str]:
