@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,10 @@ class Output:
     type: pa.DataType | None
 
 
+Bounds = tuple[int | Decimal, int | Decimal]
+"""The least and the greatest number that a column may have."""
+
+
 def _nothing_known(_: str) -> None:
     return None
 
@@ -99,6 +104,8 @@ class Scan:
         is_filtered: Whether a condition on its rows is more than that a column is not NULL.
         most_values: The most values, NULL among them, that a column can have, by its name; None
             where nothing is known. It may read statistics.
+        bounds: Numbers that no value of a column is below, and above, by its name; None where not
+            both are known, and of other types. It may read statistics.
     """
 
     columns: tuple[Column, ...] = ()
@@ -111,6 +118,7 @@ class Scan:
     num_rows: int | None = None
     is_filtered: bool = False
     most_values: Callable[[str], int | None] = field(default=_nothing_known, compare=False)
+    bounds: Callable[[str], Bounds | None] = field(default=_nothing_known, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

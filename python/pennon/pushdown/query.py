@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ from pennon.predicate.expressions.times.zoned_times import uses_zone
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import Typed, cast, is_carried, is_plain
+from pennon.pushdown.known_ranges import range_below
 from pennon.pushdown.selects.aggregated import aggregated
 from pennon.pushdown.selects.filtered import filtered
 from pennon.pushdown.selects.grouped import Aggregate, grouped
@@ -336,7 +338,8 @@ class FragmentWriter:
             self.values |= set(right.types)
             if not is_one_row(self.nodes, node.right):
                 right = only_row(f"t{position}o", right)
-        return joined(f"t{position}", node, (left, right), self.semantics)
+        known = partial(range_below, self.nodes, position)
+        return joined(f"t{position}", node, (left, right), self.semantics, known)
 
     def expanded(self, name: str, node: Expand, below: Selected) -> Selected:
         """Write the rows of an expansion: each row beside the number of each projection."""

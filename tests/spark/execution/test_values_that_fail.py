@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 # Of every key of l but 90 to 99 there are rows in r; b is zero, and s no number, of some.
 LEFT = """SELECT id % 100 AS k, id % 7 AS b, id * 3 AS a, id % 5 AS c,
   named_struct('b', id % 7) AS st, IF(id % 7 = 0, NULL, array(id)) AS many,
-  IF(id % 11 = 0, 'none', CAST(id AS STRING)) AS s FROM RANGE(200)"""
+  IF(id % 11 = 0, 'none', CAST(id AS STRING)) AS s, IF(id = 95, {most}, id) AS w FROM RANGE(200)"""
 RIGHT = """SELECT id % 90 AS k, id % 6 AS b, id * 2 AS a,
-  IF(id % 10 = 0, 'none', CAST(id AS STRING)) AS s FROM RANGE(200)"""
+  IF(id % 10 = 0, 'none', CAST(id AS STRING)) AS s, IF(id = 3, {most}, id) AS w FROM RANGE(200)"""
+MOST = 2**63 - 1
 NUMBERED = "(SELECT *, row_number() OVER (PARTITION BY k ORDER BY a) AS n FROM l)"
 GROUPS = "SELECT k, b, max(b) AS n, max(a) AS t, max(c) AS m FROM l GROUP BY k, b HAVING max(b) > 0"
 
@@ -34,7 +35,8 @@ def tables(spark: SparkSession, without_broadcasts: None) -> Iterator[None]:
     spark.sql("CREATE NAMESPACE lance.failing")
     for name, rows in (("l", LEFT), ("r", RIGHT)):
         table = f"lance.failing.{name}"
-        spark.sql(f"CREATE TABLE {table} PARTITIONED BY (bucket(4, k)) AS {rows}")
+        source = rows.format(most=MOST)
+        spark.sql(f"CREATE TABLE {table} PARTITIONED BY (bucket(4, k)) AS {source}")
         spark.table(table).createOrReplaceTempView(name)
     yield
     for name in ("l", "r"):
@@ -74,11 +76,18 @@ NUMBERS = "(SELECT * FROM l WHERE s <> 'none')"
         ("SELECT * FROM l LEFT JOIN r ON l.k = r.k AND l.b + r.b < 7", True),
         ("SELECT * FROM l FULL JOIN r ON l.k = r.k AND l.b * r.b < 7", True),
         # computed of all rows of one side, of the first partner, or not at all
-        ("SELECT * FROM l LEFT JOIN r ON l.k = r.k AND l.b + 1 > 3", False),
-        ("SELECT * FROM l JOIN r ON l.k = r.k AND l.k - r.b > 3", False),
-        ("SELECT * FROM l LEFT SEMI JOIN r ON l.k = r.k AND l.a - r.a > -9", False),
-        ("SELECT * FROM l LEFT ANTI JOIN r ON l.k = r.k AND l.a - r.a > -9", False),
-        ("SELECT * FROM l JOIN r ON l.k = r.k AND l.b + 1 <=> r.b", False),
+        ("SELECT * FROM l LEFT JOIN r ON l.k = r.k AND l.w + 1 > 3", False),
+        ("SELECT * FROM l LEFT SEMI JOIN r ON l.k = r.k AND l.w + r.b > 9", False),
+        ("SELECT * FROM l LEFT ANTI JOIN r ON l.k = r.k AND l.w + r.b > 9", False),
+        (f"SELECT l.k FROM {NUMBERS} l JOIN r ON l.k = r.k AND CAST(l.s AS INT) <=> r.b", False),
+        # of no values that the columns have an error
+        ("SELECT * FROM l LEFT JOIN r ON l.k = r.k AND l.b + 1 > 3", True),
+        ("SELECT * FROM l JOIN r ON l.k = r.k AND l.k - r.b > 3", True),
+        ("SELECT * FROM l LEFT SEMI JOIN r ON l.k = r.k AND l.a - r.a > -9", True),
+        ("SELECT * FROM l LEFT ANTI JOIN r ON l.k = r.k AND NOT (l.a - r.a * 2) > -9", True),
+        ("SELECT * FROM l JOIN r ON l.k = r.k AND l.b + 1 <=> r.b", True),
+        ("SELECT * FROM l LEFT SEMI JOIN r ON l.k = r.k AND l.w - r.w - 1 > -9", True),
+        ("SELECT * FROM l LEFT SEMI JOIN r ON l.k = r.k AND CAST(l.w AS DECIMAL(20)) > r.w", True),
         ("SELECT k FROM l WHERE 9 DIV b NOT IN (SELECT b FROM r WHERE k > 999)", False),
     ],
 )
@@ -97,6 +106,8 @@ def test_a_join_s_condition_is_computed_of_the_pairs_that_spark_asks(
         "SELECT * FROM l JOIN r ON l.k = r.k AND 9 DIV (l.b - r.b) > 3",
         "SELECT * FROM l FULL JOIN r ON l.k = r.k AND 9 DIV (l.b - r.b) > 3",
         "SELECT * FROM l LEFT JOIN r ON l.k = r.k AND l.b > 3 AND 9 DIV (l.b - r.b) > 3",
+        "SELECT * FROM l LEFT SEMI JOIN r ON l.k = r.k AND r.w + l.b < 0",
+        "SELECT * FROM l LEFT ANTI JOIN r ON l.k = r.k AND l.a - r.w * 2 > r.b",
     ],
 )
 def test_an_error_in_a_join_s_condition_is_one_in_the_workers(
@@ -105,6 +116,6 @@ def test_an_error_in_a_join_s_condition_is_one_in_the_workers(
     for execution in ("spark", "worker"):
         with (
             conf(spark, {EXECUTION: execution}),
-            pytest.raises((PySparkException, Py4JJavaError), match="BY_ZERO|CAST_INVALID"),
+            pytest.raises((PySparkException, Py4JJavaError), match="BY_ZERO|CAST_INVALID|OVERFLOW"),
         ):
             spark.sql(query).collect()

@@ -27,13 +27,21 @@ from pennon.predicate.comparison import Operator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from decimal import Decimal
 
     from numpy.typing import NDArray
 
     from pennon.manifest.statistics_texts import ColumnBounds
     from pennon.planning.scan_plan import ScanPlan
 
-__all__ = ["ColumnSummary", "ScanSummary", "column_summaries", "most_values", "scan_summary"]
+__all__ = [
+    "ColumnSummary",
+    "ScanSummary",
+    "column_summaries",
+    "most_values",
+    "number_bounds",
+    "scan_summary",
+]
 
 # So many groups are estimated one by one in some milliseconds.
 _MOST_GROUPS: Final = 1_000
@@ -203,6 +211,35 @@ def most_values(plan: ScanPlan, name: str) -> int | None:
     summary = column_summaries(plan, [name]).get(name)
     width = None if summary is None else _width(summary.lower, summary.upper)
     return None if width is None else width + 1
+
+
+def number_bounds(plan: ScanPlan, name: str) -> tuple[int | Decimal, int | Decimal] | None:
+    """Bound the integers or decimals of a column in the partitions that a scan reads.
+
+    Args:
+        plan: A plan of ``plan_scan``.
+        name: A column of the table.
+
+    Returns:
+        Numbers that no value is below, and above; None where not both are known, for columns that
+        have no value, and for other types.
+
+    Raises:
+        StorageFailure: The storage refused.
+
+    Example:
+        >>> number_bounds(plan, "month")  # doctest: +SKIP
+        (1, 12)
+
+    Spec: "Manifest Table Schema" (metadata).
+    """
+    summary = column_summaries(plan, [name]).get(name)
+    if summary is None or not (summary.lower.is_valid and summary.upper.is_valid):
+        return None
+    data_type = summary.lower.type
+    if not (pa.types.is_integer(data_type) or pa.types.is_decimal(data_type)):
+        return None
+    return summary.lower.as_py(), summary.upper.as_py()
 
 
 def _of_partitions(plan: ScanPlan, columns: Mapping[int, pa.Field]) -> dict[int, ColumnSummary]:

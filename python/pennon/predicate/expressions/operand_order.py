@@ -89,7 +89,7 @@ class Operands:
             is_in_order = isinstance(self._node, _IN_ORDER)
             if not is_in_order and self._is_unordered(operand):
                 raise Declined(why="what can be an error beside what may be NULL")
-            if is_in_order and operand.can_fail:
+            if is_in_order and operand.can_fail and self._nulls:
                 operand = _guarded(operand, [is_null(tree.copy()) for tree in self._nulls])
         self._computed.append(operand)
         own = [operand.tree] if nulls is None else nulls

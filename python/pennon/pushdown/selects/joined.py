@@ -20,6 +20,7 @@ from pennon.predicate.expressions.typed_expression import (
     typed_expression,
     typed_key,
 )
+from pennon.predicate.expressions.value_ranges import ValueRanges
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
     Typed,
@@ -48,9 +49,10 @@ from pennon.pushdown.selects.selected import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pennon.plan import Join
+    from pennon.predicate.expressions.value_ranges import ValueRange
     from pennon.predicate.semantics import Semantics
 
 _SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
@@ -70,7 +72,11 @@ _VALUE: Final = "k"
 
 
 def joined(
-    name: str, node: Join, inputs: tuple[Selected, Selected], semantics: Semantics
+    name: str,
+    node: Join,
+    inputs: tuple[Selected, Selected],
+    semantics: Semantics,
+    known: Callable[[str], ValueRange | None],
 ) -> Selected:
     """Join two inputs.
 
@@ -79,6 +85,7 @@ def joined(
         node: How they are joined.
         inputs: The left one and the right one.
         semantics: The session's.
+        known: The range of a column's values, where it is known.
 
     Raises:
         Declined: The join is not known to give Spark's rows.
@@ -97,7 +104,7 @@ def joined(
     if pair is not None:
         return _not_in(name, inputs, pair, semantics)
     both = {**left.types, **right.types}
-    condition = _condition(node, inputs, semantics)
+    condition = _condition(node, inputs, semantics, known)
     is_filter = node.join_type in (JoinType.SEMI, JoinType.ANTI)
     types = left.types if is_filter else both
     side, kind = side_and_kind
@@ -150,8 +157,15 @@ def _outer(
     return selected_from(Selected(below, {}), f"{name}y", columns)
 
 
-def _condition(node: Join, inputs: tuple[Selected, Selected], semantics: Semantics) -> exp.Expr:
+def _condition(
+    node: Join,
+    inputs: tuple[Selected, Selected],
+    semantics: Semantics,
+    known: Callable[[str], ValueRange | None],
+) -> exp.Expr:
     """Write a condition: equalities that find partners by themselves, where DataFusion sees them.
+
+    What is no error for any values that the columns have may be computed of any rows.
 
     Raises:
         Declined: It is not known to be computed as Spark does, or of the same rows.
@@ -165,9 +179,10 @@ def _condition(node: Join, inputs: tuple[Selected, Selected], semantics: Semanti
     if others or not equalities:
         rest = reduce(_and, others) if equalities else node.condition
         value = typed_expression(rest, both, semantics, pa.bool_())
+        ranges = ValueRanges(both, semantics, known)
         for part in others if value.can_fail else ():
-            fails = typed_expression(part, both, semantics, pa.bool_()).can_fail
-            if fails and not is_of_pairs(node.join_type, part, equalities, (left, right)):
+            is_asked_alike = is_of_pairs(node.join_type, part, equalities, (left, right))
+            if not is_asked_alike and ranges.may_fail(part):
                 raise Declined(why="a condition of a join that may be an error for other rows")
         written.append(enclosed(value.tree))
     return reduce(_and, written)

@@ -19,7 +19,7 @@ from pennon.plan import (
     PlanNode,
     Scan,
 )
-from pennon.planning.reports.column_summaries import most_values
+from pennon.planning.reports.column_summaries import most_values, number_bounds
 from pennon.worker.messages.column_numbers import ColumnNumbers
 from pennon.worker.messages.plan_messages import (
     OPERATORS,
@@ -110,6 +110,7 @@ def _scan(message: ScanMessage, kept: KeptPlan, numbers: ColumnNumbers) -> Scan:
         plan.num_rows,
         plan.is_filtered,
         cache(partial(most_values, plan)),
+        cache(partial(number_bounds, plan)),
     )
 
 
