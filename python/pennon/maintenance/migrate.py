@@ -19,7 +19,7 @@ from pennon.errors import LeafTypeMismatch, MigrationRefused, PartitionFieldExis
 from pennon.leaf import open_leaf
 from pennon.leaf.schema.adopted_dataset import columns_by_name, state_ids
 from pennon.leaf.write.leaf_commit import LeafCommit
-from pennon.maintenance.leaves.partition_values import RowValues, differs, is_same_value, tuple_text
+from pennon.maintenance.leaves.partition_values import RowValues, differs, is_same_value
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot, leaf_name
 from pennon.manifest.dataset.storage import StorageOptions
@@ -29,6 +29,7 @@ from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow
 from pennon.manifest.format.statistics import COUNTED_VERSION, with_statistics
 from pennon.spec import PartitionSpec, spec_of
+from pennon.transaction.staging.leaf_state import partition_text
 from pennon.transforms.registry import TransformCall
 
 __all__ = ["Migrated", "migrate"]
@@ -197,7 +198,7 @@ class _Migration:
         if any(_same(first, line) for line in stated):
             return True
         names = [partition_field.field_id for partition_field in reading.spec.fields]
-        row_tuple = tuple_text(dict(zip(names, first, strict=True)))
+        row_tuple = partition_text(dict(zip(names, first, strict=True)))
         self.contradiction[at] = f"the rows of leaf {leaf.location} have {row_tuple}"
         return False
 

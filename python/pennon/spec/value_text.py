@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["NULL_TEXT", "python_value", "value_of_text"]
+__all__ = ["NULL_TEXT", "python_value", "text_of_value", "value_of_text"]
 
 NULL_TEXT: Final = "__HIVE_DEFAULT_PARTITION__"
 
@@ -36,6 +36,23 @@ def value_of_text(text: str, data_type: pa.DataType) -> pa.Scalar | None:
         return pa.scalar(text).cast(data_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
         return None
+
+
+def text_of_value(value: pa.Scalar) -> str:
+    """Write a partition value as text: dates ISO, timestamps ISO with Z where they are zoned.
+
+    Example:
+        >>> text_of_value(pa.scalar(2025, pa.int32()))
+        '2025'
+    """
+    data_type = value.type
+    if pa.types.is_timestamp(data_type):
+        plain = value.cast(pa.timestamp(data_type.unit, "UTC" if data_type.tz else None))
+        text = str(plain.cast(pa.timestamp(data_type.unit)).cast(pa.utf8()).as_py())
+        return text.replace(" ", "T", 1) + ("Z" if data_type.tz else "")
+    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type):
+        return str(value.as_py().hex())
+    return str(value.cast(pa.utf8()).as_py())
 
 
 def python_value(value: pa.Scalar) -> object:

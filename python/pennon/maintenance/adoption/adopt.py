@@ -28,7 +28,7 @@ from pennon.leaf.write.main_branch import stop_auto_cleanup
 from pennon.maintenance.adoption.given_values import path_values, values_of_spec
 from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows
 from pennon.maintenance.adoption.recovery import recovered_tuple
-from pennon.maintenance.leaves.partition_values import RowValues, differs, is_same_value, tuple_text
+from pennon.maintenance.leaves.partition_values import RowValues, differs, is_same_value
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import (
     ConcurrentChange,
@@ -44,6 +44,7 @@ from pennon.manifest.transaction_mode import STRONG, WEAK, check_mode
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.partition_spec import leaf_prefix
+from pennon.transaction.staging.leaf_state import partition_text
 
 __all__ = ["Adopted", "adopt", "checked_columns", "datasets_below", "opened", "refused"]
 
@@ -147,7 +148,7 @@ def adopt(
             candidate.source,
             change.object_id,
             change.location,
-            tuple_text(candidate.values),
+            partition_text(candidate.values),
             change.num_rows or 0,
             version,
         )
@@ -281,8 +282,8 @@ def _tuple(
                 stated = stated_values.get(name)
                 if stated is not None and not is_same_value(stated, value):
                     why = (
-                        f"its rows have {tuple_text({name: value})}, but"
-                        f" {tuple_text({name: stated})} was given or is in its path"
+                        f"its rows have {partition_text({name: value})}, but"
+                        f" {partition_text({name: stated})} was given or is in its path"
                     )
                     raise refused(snapshot, source, why, "Correct the value or the rows")
     missing = [field.field_id for field in spec.fields if field.field_id not in values]
@@ -312,7 +313,7 @@ def _check_apart(snapshot: Snapshot, candidates: Sequence[_Candidate]) -> None:
         if rows.num_rows:
             other = rows["location"][0].as_py()
         if other is not None:
-            why = f"{other} is the leaf of {tuple_text(candidate.values)} already"
+            why = f"{other} is the leaf of {partition_text(candidate.values)} already"
             raise refused(snapshot, candidate.source, why, "Append its rows to the table instead")
         seen[candidate.name.object_id] = candidate.source
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.maintenance.leaves.partition_values import RowValues, differs, tuple_text
+from pennon.maintenance.leaves.partition_values import RowValues, differs
+from pennon.transaction.staging.leaf_state import partition_text
 
 __all__ = ["MixedTuples", "NoRows", "OneTuple", "RowTuple", "tuple_of_rows"]
 
@@ -28,7 +29,7 @@ class RowTuple:
     values: Mapping[str, pa.Scalar]
 
     def __str__(self) -> str:
-        return f"row {self.number} ({self.sources}) has {tuple_text(self.values)}"
+        return f"row {self.number} ({self.sources}) has {partition_text(self.values)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from pennon.maintenance.adoption.adopt import (
     opened,
     refused,
 )
-from pennon.maintenance.leaves.partition_values import tuple_text
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot
 from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
+from pennon.transaction.staging.leaf_state import partition_text
 
 __all__ = ["adopt_or_split", "split"]
 
@@ -132,5 +132,5 @@ def _report(source: str, part: StagedPartition, version: int) -> Adopted:
     names = (name.removeprefix(PARTITION_PREFIX) for name in part.values.schema.names)
     values = dict(zip(names, (column[0] for column in part.values.columns), strict=True))
     return Adopted(
-        source, part.object_id, part.location, tuple_text(values), part.num_rows, version
+        source, part.object_id, part.location, partition_text(values), part.num_rows, version
     )

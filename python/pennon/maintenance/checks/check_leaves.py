@@ -25,12 +25,12 @@ from pennon.maintenance.checks.manifest_rows import RawRow, RawRows, newest_vers
 from pennon.maintenance.leaves.partition_values import RowValues, differs
 from pennon.maintenance.leaves.progress import Progress
 from pennon.manifest.dataset.storage import StorageOptions
-from pennon.manifest.format.properties import text_of_value
 from pennon.manifest.format.rows import TABLE
 from pennon.spec import NamespaceSchema, PartitionSpec
 from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.json_text import object_or_empty
 from pennon.spec.schema import field_id_of
+from pennon.spec.value_text import text_of_value
 from pennon.spec.write_order import WriteOrder
 
 __all__ = ["LeafCheck"]

@@ -6,7 +6,7 @@ derived expression, exactly as the specification writes it. NULL rules are the e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import lance
@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.leaf import scan_leaf
-from pennon.manifest.format.properties import text_of_value
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transforms.expression import Expression
 
-__all__ = ["RowValues", "differs", "is_same_value", "tuple_text"]
+__all__ = ["RowValues", "differs", "is_same_value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +107,3 @@ def is_same_value(left: pa.Scalar, right: pa.Scalar) -> bool:
     data_type = right.type
     both = (pa.array([value], data_type) for value in (left, right))
     return not differs(*both)[0].as_py()
-
-
-def tuple_text(values: Mapping[str, pa.Scalar]) -> str:
-    """Spell a partition tuple.
-
-    Example:
-        >>> tuple_text({"region": pa.scalar("eu"), "day": pa.scalar(None, pa.int32())})
-        'region=eu, day=NULL'
-    """
-    parts: Sequence[str] = [
-        f"{name}={text_of_value(value) if value.is_valid else 'NULL'}"
-        for name, value in values.items()
-    ]
-    return ", ".join(parts) or "no partition field"

@@ -35,6 +35,7 @@ from pennon.errors import (
 )
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
+from pennon.spec.value_text import text_of_value
 
 __all__ = [
     "CHANGING",
@@ -231,20 +232,3 @@ def runtime_properties(
     if value is None or not value.is_valid:
         return {}
     return {f"partition.{own.field_id}": text_of_value(value)}
-
-
-def text_of_value(value: pa.Scalar) -> str:
-    """Write a partition value as text: dates ISO, timestamps ISO with Z where they are zoned.
-
-    Example:
-        >>> text_of_value(pa.scalar(2025, pa.int32()))
-        '2025'
-    """
-    data_type = value.type
-    if pa.types.is_timestamp(data_type):
-        plain = value.cast(pa.timestamp(data_type.unit, "UTC" if data_type.tz else None))
-        text = str(plain.cast(pa.timestamp(data_type.unit)).cast(pa.utf8()).as_py())
-        return text.replace(" ", "T", 1) + ("Z" if data_type.tz else "")
-    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type):
-        return str(value.as_py().hex())
-    return str(value.cast(pa.utf8()).as_py())

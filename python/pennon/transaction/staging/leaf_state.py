@@ -13,7 +13,7 @@ from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.manifest import ObjectId
 from pennon.manifest.format.column_statistics import LeafStatistics, statistics_in
 from pennon.manifest.format.statistics import IS_COUNTED
-from pennon.spec.value_text import python_value
+from pennon.spec.value_text import text_of_value
 from pennon.transaction.staging.staged import Drop
 
 if TYPE_CHECKING:
@@ -114,14 +114,16 @@ def check_writable(
 
 
 def partition_text(values: Mapping[str, pa.Scalar]) -> str:
-    """Spell a partition as users know it.
+    """Spell a partition's values as commands take them.
 
     Example:
         >>> partition_text({"region": pa.scalar("eu"), "day": pa.scalar(None, pa.int32())})
         'region=eu, day=NULL'
+        >>> partition_text({"at": pa.scalar(0, pa.timestamp("us", "UTC")), "new": pa.scalar(True)})
+        'at=1970-01-01T00:00:00.000000Z, new=true'
     """
     texts = [
-        f"{name}={python_value(value) if value.is_valid else 'NULL'}"
+        f"{name}={text_of_value(value) if value.is_valid else 'NULL'}"
         for name, value in values.items()
     ]
     return ", ".join(texts) or "the only partition"
