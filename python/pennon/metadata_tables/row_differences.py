@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pennon.errors import ChangesNotKept
 from pennon.leaf import LeafViews, open_leaf, scan_view
 from pennon.leaf.read.metadata_columns import ROW_ADDRESS
+from pennon.leaf.row_addresses import offsets_of
 from pennon.leaf.schema.promotion import stream_schema
 from pennon.manifest.format.columns import READ_BRANCH
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RowDifference", "paired", "row_difference"]
 
-_OFFSETS: Final = (1 << 32) - 1
 # Where a fragment stands among those of its leaf, and which file names its deleted rows.
 _Place = tuple[int, str | None]
 
@@ -151,12 +151,12 @@ class _Leaf:
         fragment = self.dataset.get_fragments()[at]
         rows = self.dataset.scanner(columns=[], with_row_address=True, fragments=[fragment])
         addresses = rows.to_table()["_rowaddr"].to_numpy().astype(np.int64)
-        return np.asarray(addresses & _OFFSETS)
+        return offsets_of(addresses)
 
 
 def _offsets(batch: pa.RecordBatch) -> NDArray[np.int64]:
     addresses = batch.column(batch.num_columns - 1).to_numpy(zero_copy_only=False)
-    return np.asarray(addresses.astype(np.int64) & _OFFSETS)
+    return offsets_of(addresses.astype(np.int64))
 
 
 def _without_moved(deleted: pa.Table, inserted: pa.Table) -> RowDifference:

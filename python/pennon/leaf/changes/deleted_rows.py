@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
+from pennon.leaf.row_addresses import fragments_of, offsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["DeletedRows", "collect_deleted"]
-
-_FRAGMENT_BITS = 32
-_OFFSETS = (1 << _FRAGMENT_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +39,9 @@ class DeletedRows:
 
     def by_fragment(self) -> Mapping[int, NDArray[np.int64]]:
         """Give the offsets of the rows in each fragment, by the fragment's number."""
-        numbers = self.addresses >> _FRAGMENT_BITS
+        numbers = fragments_of(self.addresses)
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-        offsets = self.addresses & _OFFSETS
-        parts = np.split(offsets, starts[1:]) if len(starts) else []
+        parts = np.split(offsets_of(self.addresses), starts[1:]) if len(starts) else []
         return {int(numbers[start]): part for start, part in zip(starts, parts, strict=True)}
 
     def merged(self, others: Iterable[DeletedRows]) -> DeletedRows:

@@ -18,6 +18,7 @@ from lance.file import LanceFileSession
 
 from pennon.leaf.changes.deleted_rows import DeletedRows
 from pennon.leaf.read.metadata_columns import ROW_ADDRESS
+from pennon.leaf.row_addresses import addresses_in, fragments_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,7 +91,7 @@ def moved(
     new = {fragment.fragment_id: fragment for fragment in after.get_fragments()}
     gone = [rows for number, rows in old.items() if number not in new]
     come = [rows for number, rows in new.items() if number not in old]
-    numbers = deleted.addresses >> 32
+    numbers = fragments_of(deleted.addresses)
     is_moved = np.isin(numbers, [row.fragment_id for row in gone])
     if not is_moved.any():
         return DeletedRows(deleted.location, after.version, deleted.addresses)
@@ -115,9 +116,7 @@ def moved(
 
 
 def _addresses(fragment: lance.LanceFragment) -> NDArray[np.int64]:
-    addresses = np.arange(fragment.physical_rows, dtype=np.int64)
-    addresses += fragment.fragment_id << 32
-    return addresses
+    return addresses_in(fragment.fragment_id, np.arange(fragment.physical_rows, dtype=np.int64))
 
 
 def _recorded_places(

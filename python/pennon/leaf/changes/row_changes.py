@@ -16,6 +16,7 @@ import numpy as np
 from pennon.errors import InternalError
 from pennon.leaf.changes.fragment_copy import copied_without, is_copyable
 from pennon.leaf.read.metadata_columns import ROW_ADDRESS
+from pennon.leaf.row_addresses import addresses_in
 from pennon.leaf.write.leaf_commit import commit_operation, prepared_fragments
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _without_rows(
     fragment = dataset.get_fragment(number)
     if fragment is None or fragment.count_rows() == len(offsets):
         return None
-    addresses = offsets + (number << 32)
+    addresses = addresses_in(number, offsets)
     if len(addresses) * 2 <= fragment.physical_rows:
         return fragment.delete(_condition(addresses))
     rows = dataset.scanner(columns=[ROW_ADDRESS.name], fragments=[fragment]).to_table()
