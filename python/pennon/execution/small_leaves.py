@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.execution.batches.at_once import at_once
+from pennon.execution.batches.row_bytes import row_bytes
 from pennon.execution.late_conditions import LeafReading, read_all_of
 from pennon.leaf import LeafViews
+from pennon.leaf.read.kept_rows import LEAF_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,11 +30,11 @@ if TYPE_CHECKING:
     from pennon.execution.batches.stream_work import StreamWork
     from pennon.execution.fragment import LeafRead, Relation
 
-# All that is held of one relation; what a leaf may have; what one may have to be filtered here.
+# All that is held of one relation; what a leaf may have; what one may have to be filtered here,
+# which pays where its rows are kept.
 HELD_BYTES: Final = 64 << 20
 SMALL_BYTES: Final = 4 << 20
-TINY_BYTES: Final = 256 << 10
-_BYTES_OF_A_TEXT: Final = 32
+TINY_BYTES: Final = LEAF_BYTES
 _MOST_CONDITIONS: Final = 16
 
 
@@ -149,10 +151,10 @@ class _Reader:
         num_rows = dataset.count_rows()
         way = self._ways.get(leaf.residual)
         if way is not None and way.condition is not None:
-            num_bytes = num_rows * _row_bytes(way.views.schema)
+            num_bytes = num_rows * row_bytes(way.views.schema.types)
             if num_bytes <= min(TINY_BYTES, SMALL_BYTES) and way.views.of(dataset).is_unchecked:
                 return self._read(dataset, leaf, leaf.residual, SMALL_BYTES)
-        if num_rows * _row_bytes(self._relation.schema) > SMALL_BYTES:
+        if num_rows * row_bytes(self._relation.schema.types) > SMALL_BYTES:
             return None
         return self._read(dataset, leaf, None, SMALL_BYTES)
 
@@ -199,14 +201,3 @@ def row_count(dataset: lance.LanceDataset, leaf: LeafRead) -> int:
     return sum(
         fragment.count_rows() for fragment in dataset.get_fragments()[slice(*leaf.fragments)]
     )
-
-
-def _row_bytes(schema: pa.Schema) -> int:
-    return sum(_value_bytes(column.type) for column in schema)
-
-
-def _value_bytes(data_type: pa.DataType) -> int:
-    try:
-        return max(1, int(data_type.bit_width) // 8)
-    except ValueError:
-        return _BYTES_OF_A_TEXT

@@ -9,8 +9,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
+from pennon.execution.batches.row_bytes import row_bytes
 from pennon.plan import (
     Expand,
     Filter,
@@ -38,9 +37,6 @@ MOST_PAIRS: Final = 2e8
 
 HASH_TABLE_EXPANSION: Final = 3
 """Rows take about so many times as much memory in a hash table as in files and in batches."""
-
-_BYTES_OF_A_TEXT: Final = 24
-_BYTES_OF_A_NESTED_VALUE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,25 +127,6 @@ def holds_rows(plan: Sequence[PlanNode], positions: Iterable[int]) -> bool:
             if not isinstance(node, Group):
                 holding.add(position)
     return False
-
-
-def row_bytes(types: Iterable[pa.DataType | None]) -> int:
-    """Estimate the bytes of a row in memory.
-
-    Example:
-        >>> row_bytes([pa.int64(), pa.int32(), pa.utf8()])
-        36
-    """
-    return max(1, sum(map(_value_bytes, types)))
-
-
-def _value_bytes(data_type: pa.DataType | None) -> int:
-    if data_type is None or pa.types.is_nested(data_type):
-        return _BYTES_OF_A_NESTED_VALUE
-    try:
-        return max(1, int(data_type.bit_width) // 8)
-    except ValueError:
-        return _BYTES_OF_A_TEXT
 
 
 def _size(node: PlanNode, below: Sequence[Size], *, has_key: bool) -> Size:

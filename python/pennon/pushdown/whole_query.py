@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pennon.execution.batches.row_bytes import row_bytes
 from pennon.plan import Group, Join, JoinType, Limit, Scan, Window, children_of
 from pennon.pushdown.candidates import Candidate, candidate_in_one_task
 from pennon.pushdown.division import Division, with_small_values
@@ -19,7 +20,6 @@ from pennon.pushdown.sizes import (
     HASH_TABLE_EXPANSION,
     MOST_PAIRS,
     holds_rows,
-    row_bytes,
     sizes_of,
 )
 

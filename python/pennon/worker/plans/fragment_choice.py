@@ -15,6 +15,7 @@ from pennon.catalog.columns.projected_columns import with_field_ids
 from pennon.catalog.execution_options import ExecutionOptions
 from pennon.errors import FragmentFailed, MalformedMessage
 from pennon.execution import Query
+from pennon.execution.batches.row_bytes import row_bytes
 from pennon.execution.engine import result_schema
 from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.execution.memory import executor_pool_bytes
@@ -30,7 +31,6 @@ from pennon.pushdown.runtime_pruning import (
     key_filters,
     runtime_prunings,
 )
-from pennon.pushdown.sizes import row_bytes
 from pennon.pushdown.tasks import tasks_of
 from pennon.pushdown.whole_query import whole_query
 from pennon.worker.messages.key_messages import FragmentReply
