@@ -48,6 +48,14 @@ def months_since_epoch(array: pa.Array) -> NDArray[np.int64]:
     return days.astype("datetime64[M]").astype(np.int64)
 
 
+def column_in_utc(source_types: Sequence[pa.DataType]) -> str:
+    """Spell the one column so that DataFusion takes its parts in UTC."""
+    data_type = plain_type(source_types[0])
+    if pa.types.is_timestamp(data_type) and data_type.tz not in (None, "UTC"):
+        return "arrow_cast(col0, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+    return "col0"
+
+
 class CalendarField(Transform):
     """What the four calendar fields share."""
 
@@ -55,11 +63,7 @@ class CalendarField(Transform):
 
     def expression(self, source_types: Sequence[pa.DataType]) -> str:
         """Give the derived DataFusion expression, in UTC."""
-        data_type = plain_type(source_types[0])
-        source = "col0"
-        if pa.types.is_timestamp(data_type) and data_type.tz not in (None, "UTC"):
-            source = "arrow_cast(col0, 'Timestamp(Microsecond, Some(\"UTC\"))')"
-        return f"date_part('{self.type}', {source})"
+        return f"date_part('{self.type}', {column_in_utc(source_types)})"
 
     def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """Give int32."""

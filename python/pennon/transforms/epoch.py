@@ -15,7 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from pennon.errors import InternalError, TransformOnWrongType
-from pennon.transforms.calendar import Day, Hour, Month, Year, months_since_epoch
+from pennon.transforms.calendar import (
+    Day,
+    Hour,
+    Month,
+    Year,
+    column_in_utc,
+    months_since_epoch,
+)
 from pennon.transforms.evaluation.source_array import (
     MICROS_PER_HOUR,
     day_numbers,
@@ -138,17 +145,16 @@ class Epoch(Transform):
     def expression(self, source_types: Sequence[pa.DataType]) -> str:
         """Give the DataFusion expression over col0 that gives the same values."""
         year, month = (level.expression(source_types) for level in _LEVELS[:2])
-        source = Year().expression(source_types).removeprefix("date_part('year', ")[:-1]
+        days = f"CAST(CAST({column_in_utc(source_types)} AS DATE) AS INT)"
         match self.unit:
             case EpochUnit.YEARS:
                 return f"{year} - 1970"
             case EpochUnit.MONTHS:
                 return f"({year} - 1970) * 12 + {month} - 1"
             case EpochUnit.DAYS:
-                return f"CAST(CAST({source} AS DATE) AS INT)"
+                return days
             case EpochUnit.HOURS:
-                hour = Hour().expression(source_types)
-                return f"CAST(CAST({source} AS DATE) AS INT) * 24 + {hour}"
+                return f"{days} * 24 + {Hour().expression(source_types)}"
 
     def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """Give int32."""
