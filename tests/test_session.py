@@ -106,6 +106,28 @@ def test_a_clone_without_a_jar_says_how_to_build_it(monkeypatch: pytest.MonkeyPa
         session.spark_conf("lake")
 
 
+def test_a_jar_whose_name_java_cannot_read_is_refused_before_java_starts(
+    tmp_path: Path,
+) -> None:
+    elsewhere = tmp_path / "jürgen" / "pennon-spark.jar"
+    elsewhere.parent.mkdir()
+    elsewhere.touch()
+    builder = "import pennon; pennon.spark(root='lake'); print('ready')"
+    printed = []
+    for language in ("C", "C.UTF-8"):
+        done = subprocess.run(
+            [sys.executable, "-c", builder],
+            env={**os.environ, "LC_ALL": language, "PENNON_JAR": str(elsewhere)},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        printed.append((done.stdout + done.stderr).splitlines()[-1])
+    assert "[JAR_NAME_NOT_READABLE] Cannot give " in printed[0]
+    assert f"{elsewhere} to Java" in printed[0]
+    assert printed[1] == "ready"
+
+
 def test_an_unknown_option_names_the_near_or_lists_the_known(jar: Path) -> None:
     with pytest.raises(UnknownSetting, match="Cannot set exection: .* did you mean execution"):
         session.spark_conf("lake", exection="spark")

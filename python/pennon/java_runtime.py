@@ -7,14 +7,16 @@ PATH. Without this check a missing Java shows as "Java gateway process exited", 
 
 from __future__ import annotations
 
+import locale
 import os
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from pennon.errors import JavaNotFound, JavaTooOld
+from pennon.errors import JarNameNotReadable, JavaNotFound, JavaTooOld
 
 OLDEST_JAVA = 17
 _VERSION = re.compile(r'version "(?P<text>(?P<first>\d+)(?:\.(?P<second>\d+))?[^"]*)"')
@@ -56,6 +58,23 @@ def check_java() -> JavaRuntime:
     if feature < OLDEST_JAVA:
         raise JavaTooOld(actual=text, command=command)
     return JavaRuntime(command, text, feature)
+
+
+def check_jar_name(jar: Path) -> None:
+    """Make sure that a JVM which this process starts will find the jar.
+
+    Java reads the names of files in the encoding of the locale, and Python always as UTF-8: with
+    ``LC_ALL=C`` only Python finds ``/home/jürgen/pennon-spark.jar``. On macOS both have UTF-8.
+
+    Raises:
+        JarNameNotReadable: The encoding lacks a letter of the path.
+    """
+    encoding = locale.getencoding()
+    try:
+        str(jar).encode(encoding)
+    except UnicodeEncodeError as error:
+        if sys.platform != "darwin":
+            raise JarNameNotReadable(jar=jar, encoding=encoding) from error
 
 
 def read_version(output: str) -> tuple[str, int] | None:

@@ -20,7 +20,7 @@ from pennon.errors import (
     JvmWithoutPennon,
     SparkNotInstalled,
 )
-from pennon.java_runtime import check_java
+from pennon.java_runtime import check_jar_name, check_java
 from pennon.spark_versions import BOUNDS, check_spark_version
 
 if TYPE_CHECKING:
@@ -96,8 +96,11 @@ def configure(
         >>> builder = configure(SparkSession.builder, "lake", "one")  # doctest: +SKIP
         >>> builder = configure(builder, "/other/lake", "two")  # doctest: +SKIP
     """
-    present = {**_running_settings(), **getattr(builder, "_options", {})}
+    is_jvm_running = _is_jvm_running()
+    present = {**_submitted_settings(), **getattr(builder, "_options", {})}
     conf = spark_conf(root, name, storage_options=storage_options, present=present, **options)
+    if not is_jvm_running:
+        check_jar_name(find_jar())
     for key, value in conf.items():
         builder.config(key, value)
     return builder
@@ -209,24 +212,31 @@ def _check_spark() -> None:
     check_java()
 
 
-def _running_settings() -> Mapping[str, str]:
-    """Give the settings of the JVM that this process has already; empty where it has none.
-
-    ``spark-submit`` starts the JVM before it starts Python.
+def _is_jvm_running() -> bool:
+    """Tell whether this process has a JVM already: ``spark-submit`` starts it before Python.
 
     Raises:
         JvmWithoutPennon: It was started without the jar, and cannot take one later.
     """
     if _GATEWAY not in os.environ and "pyspark" not in sys.modules:
-        return {}
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - optional, and 0.3 s
+        return False
+    from pyspark import SparkContext  # noqa: PLC0415 - optional, and 0.3 s
 
     if _GATEWAY in os.environ:
         SparkContext._ensure_initialized()  # noqa: SLF001 - as SparkConf does it
     gateway = SparkContext._gateway  # noqa: SLF001 - there is no public way to ask
     if gateway is None:
-        return {}
+        return False
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     if loader.getResource(EXTENSIONS_CLASS.replace(".", "/") + ".class") is None:
         raise JvmWithoutPennon(jar=find_jar())
-    return dict(SparkConf().getAll()) if _GATEWAY in os.environ else {}
+    return True
+
+
+def _submitted_settings() -> Mapping[str, str]:
+    """Give the settings that ``spark-submit`` was given; empty where it started nothing."""
+    if _GATEWAY not in os.environ:
+        return {}
+    from pyspark import SparkConf  # noqa: PLC0415 - optional, and 0.3 s
+
+    return dict(SparkConf().getAll())

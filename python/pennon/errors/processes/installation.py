@@ -71,6 +71,18 @@ class JarNotFound(PennonError):
     sql_state = "58000"
 
 
+class JarNameNotReadable(PennonError):
+    """The locale has no encoding for the jar's path, so that Java would look for another file."""
+
+    condition = "JAR_NAME_NOT_READABLE"
+    template = (
+        "Cannot give {jar} to Java: in this locale it reads the names of files as {encoding}, "
+        "which lacks a letter of this one. "
+        "Set LC_ALL=C.UTF-8, or PENNON_JAR to a copy at another path."
+    )
+    sql_state = "58000"
+
+
 class JvmWithoutPennon(PennonError):
     """This process runs a JVM that was started without Pennon's jar."""
 
