@@ -73,6 +73,8 @@ def test_a_condition_that_partition_values_decide_chooses_by_any_function(tmp_pa
         ("NOT date(t) <> DATE '2026-01-01'", 8, 31),
         ("date(t) IN (DATE '2026-01-02', DATE '2026-01-01')", 8, 47),
         ("date(local) = DATE '2026-01-02'", 24, 47),
+        ("hour(t) = 5", 0, 47),
+        ("date(t) = DATE '2026-01-01' AND hour(t) = 5", 8, 31),
     ],
 )
 def test_times_of_a_condition_are_those_of_the_session(

@@ -12,6 +12,7 @@ from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import all_of, check_evaluable, conjuncts
 from pennon.predicate.normalize import normalize
 from pennon.predicate.parse import parse_expression
+from pennon.predicate.semantics import is_utc_zone
 
 __all__ = ["chosen_leaves"]
 
@@ -36,8 +37,12 @@ def chosen_leaves(snapshot: Snapshot, where: str | None, time_zone: str = "UTC")
         read = in_session_zone(
             parse_expression(where), snapshot.schema, time_zone, snapshot.location
         )
-        plan = plan_scan(snapshot, [normalize(read)], time_zone=time_zone)
-        undecided = [part for part in conjuncts(plan.bound) if part not in plan.decided]
+        condition = [normalize(read)]
+        plan = plan_scan(snapshot, condition, time_zone=time_zone)
+        # The hour of a time is a condition on rows in every zone, though partitions are chosen by
+        # it in UTC alone.
+        in_utc = plan if is_utc_zone(time_zone) else plan_scan(snapshot, condition)
+        undecided = [part for part in conjuncts(in_utc.bound) if part not in in_utc.decided]
         check_evaluable(all_of(undecided), snapshot.location)
         rows = plan.table
     object_ids: list[str] = rows["object_id"].to_pylist()
