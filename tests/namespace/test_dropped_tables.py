@@ -13,7 +13,9 @@ import pennon
 from pennon.errors import TableNotFound
 
 if TYPE_CHECKING:
-    from pennon.namespace import Lake
+    from collections.abc import Callable
+
+    from pennon.namespace import Lake, PartitionedNamespace
 
 REGIONS = ("eu", "us", "asia")
 
@@ -34,6 +36,29 @@ def test_reading_a_dropped_table_says_so(lake: Lake) -> None:
     for read in (orders.scan().to_arrow, orders.scan("id = 1").count_rows):
         with pytest.raises(TableNotFound, match="it was dropped meanwhile"):
             read()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda table: table.history(),
+        lambda table: table.tags(),
+        lambda table: table.snapshots(),
+        lambda table: table.metadata("files"),
+        lambda table: table.maintenance.check(),
+        lambda table: table.maintenance.vacuum(dry_run=True),
+        lambda table: table.maintenance.compact(),
+        lambda table: table.maintenance.rollback(2),
+    ],
+    ids=["history", "tags", "snapshots", "files", "check", "vacuum", "compact", "rollback"],
+)
+def test_asking_about_a_dropped_table_says_so(
+    lake: Lake, ask: Callable[[PartitionedNamespace], object]
+) -> None:
+    orders = lake.load_table("shop.orders")
+    lake.drop_table("shop.orders")
+    with pytest.raises(TableNotFound, match=r"lance\.shop\.orders: it was dropped meanwhile"):
+        ask(orders)
 
 
 def test_no_reader_meets_a_part_of_a_dropped_table(

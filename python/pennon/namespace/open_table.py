@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Self
 
 from pennon.arguments import as_names, check_least, checked_methods
-from pennon.catalog.tables.loaded_table import Table, load
+from pennon.catalog.tables.loaded_table import Table, check_is_there, load, missed_by_name
 from pennon.catalog.tables.row_history import read_changes
 from pennon.errors import NamespacePinned
 from pennon.manifest.table_layout import TableLayout
@@ -189,7 +189,7 @@ class OpenTable:
             >>> letters.maintenance.check().is_valid
             True
         """
-        return Maintenance(self.location, self._catalog.storage, self._follow)
+        return Maintenance(self.name, self.location, self._catalog.storage, self._follow)
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """List the commits that made the versions of the table that can still be read.
@@ -211,7 +211,8 @@ class OpenTable:
             (True, 'append', 1)
         """
         check_least("history", "limit", limit, 0)
-        return history(self.location, self._catalog.storage, limit=limit)
+        with missed_by_name(self.name, self.location, self._catalog.storage):
+            return history(self.location, self._catalog.storage, limit=limit)
 
     def tags(self) -> dict[str, Tag]:
         """Give the tags of the table: ``version``, ``set_at`` and ``retain`` of each, by name.
@@ -224,7 +225,10 @@ class OpenTable:
             >>> letters.create_tag("empty") == letters.tags()["empty"].version
             True
         """
-        return tags_of(self.snapshot.manifest)
+        tags = tags_of(self.snapshot.manifest)
+        if not tags:  # as of a folder that is gone
+            check_is_there(self.name, self.location, self._catalog.storage)
+        return tags
 
     def snapshots(self) -> pa.Table:
         """Give the versions that can be read, as SQL's metadata table ``snapshots``.
@@ -310,7 +314,11 @@ class OpenTable:
             >>> letters.metadata("partitions").num_rows
             0
         """
-        return read_metadata_table(self._table, name)
+        with missed_by_name(self.name, self.location, self._catalog.storage):
+            rows = read_metadata_table(self._table, name)
+        if not rows.num_rows:  # as of a folder that is gone
+            check_is_there(self.name, self.location, self._catalog.storage)
+        return rows
 
     def refresh(self) -> Self:
         """Go to the newest version.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pennon.arguments import as_names, check_least, check_one_of, checked_methods
+from pennon.catalog.tables.loaded_table import missed_by_name
 from pennon.errors import ArgumentRefused
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
@@ -34,18 +37,40 @@ if TYPE_CHECKING:
 
 __all__ = ["Maintenance"]
 
+_Class = TypeVar("_Class", bound=type)
+
+
+def _missing_by_name(cls: _Class) -> _Class:
+    """Let every public method say of a table that was dropped that it was."""
+    for name, member in list(vars(cls).items()):
+        if inspect.isfunction(member) and not name.startswith("_"):
+            setattr(cls, name, _of_table_there(member))
+    return cls
+
+
+def _of_table_there(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def called(self: Maintenance, *arguments: object, **named: object) -> object:
+        with missed_by_name(self.name, self.location, self.storage_options):
+            return method(self, *arguments, **named)
+
+    return called
+
 
 @checked_methods
+@_missing_by_name
 @dataclass(frozen=True, slots=True)
 class Maintenance:
     """The upkeep of one table; what the procedures of SQL and the command line do.
 
     Args:
+        name: The table's name in its catalog, or its path.
         location: Path or URL of the table.
         storage_options: Given to Lance, never printed.
         refresh: Takes the table to the version that a change made.
     """
 
+    name: str
     location: str
     storage_options: Mapping[str, str]
     refresh: Callable[[], object]

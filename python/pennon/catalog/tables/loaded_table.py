@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -38,9 +38,10 @@ from pennon.manifest.versions.tags import listed_names, tags_of
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
 
-__all__ = ["Table", "load", "reopen", "reopen_newest"]
+__all__ = ["Table", "check_is_there", "load", "missed_by_name", "reopen", "reopen_newest"]
 
 _LAST_VERSION = (1 << 64) - 1
+_DROPPED = "it was dropped meanwhile"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -204,7 +205,7 @@ def reopen(
             with contextlib.suppress(NamespaceHasNoManifest):
                 snapshot = open_snapshot(location, version, None, storage)
     if snapshot is None:
-        raise TableNotFound(table=name, near="it was dropped meanwhile")
+        raise TableNotFound(table=name, near=_DROPPED)
     if _of_table(snapshot.identity) != _of_table(identity):
         raise TableMadeAnew(table=name, location=location)
     return snapshot
@@ -225,10 +226,47 @@ def reopen_newest(name: str, location: str, table_id: str, storage: Mapping[str,
     """
     snapshot = _open(location, None, None, storage)
     if snapshot is None:
-        raise TableNotFound(table=name, near="it was dropped meanwhile")
+        raise TableNotFound(table=name, near=_DROPPED)
     with by_name(name):
         check_same_table(snapshot, table_id)
     return snapshot
+
+
+def check_is_there(name: str, location: str, storage: Mapping[str, str]) -> None:
+    """Miss a table that was opened earlier, where nothing is left at its location.
+
+    Args:
+        name: The table's name, for the error.
+        location: Path or URL.
+        storage: Given to Lance.
+
+    Raises:
+        TableNotFound: Nothing is there any more.
+        PathNotTable: Something else is.
+    """
+    if _open(location, None, None, storage) is None:
+        raise TableNotFound(table=name, near=_DROPPED)
+
+
+@contextlib.contextmanager
+def missed_by_name(name: str, location: str, storage: Mapping[str, str]) -> Iterator[None]:
+    """Say of a table that was dropped since it was opened that it was; failures are by its name.
+
+    Args:
+        name: The table's name.
+        location: Path or URL.
+        storage: Given to Lance.
+
+    Raises:
+        TableNotFound: Nothing is there any more.
+        NamespaceHasNoManifest: It is a plain dataset, and the statement is for others.
+    """
+    try:
+        with by_name(name):
+            yield
+    except NamespaceHasNoManifest:
+        check_is_there(name, location, storage)
+        raise
 
 
 def _of_table(identity: str) -> str:
