@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.present import present
 from tests.transaction.lake import SCHEMA, append, latest, make, read, regions, stage
@@ -144,6 +145,24 @@ def test_a_dynamic_overwrite_of_a_part_of_an_older_partition_is_refused(
         overlapped_partitions(snapshot, "t", stage(snapshot, {1: "eu"}))
     if first:
         assert overlapped_partitions(snapshot, "t", stage(snapshot, {1: "us"})) == ()
+
+
+def test_partitions_of_days_that_python_does_not_have_are_refused_and_replaced(
+    tmp_path: Path,
+) -> None:
+    """Dates go beyond the year 9999, and nothing that compares or names partitions may fail."""
+    numbers = pa.array([4_000_000, 5_000_000], pa.int32())
+    rows = pa.table({"id": [1, 2], "day": numbers.cast(pa.date32())})
+    table = pennon.create(str(tmp_path / "late"), rows.schema, ["day"])
+    table.append(rows)
+    with pytest.raises(NotWholePartitions, match=r"partition day=\d{5}-\d\d-\d\d may hold both"):
+        table.overwrite(rows, "id = 1")
+    table.add_partition_field("bucket(4, id)")
+    with pytest.raises(OverlapsOlderPartition, match="partition day=12921-08-18 of spec version 1"):
+        table.overwrite_partitions(rows.slice(0, 1))
+    table.drop_partition_field("bucket(4, id)")
+    table.overwrite_partitions(pa.table({"id": [9], "day": rows["day"].slice(0, 1)}))
+    assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == [2, 9]
 
 
 def two_specs(

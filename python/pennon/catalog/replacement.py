@@ -19,10 +19,11 @@ from pennon.errors import NotWholePartitions, OverlapsOlderPartition
 from pennon.manifest import ObjectId
 from pennon.planning import plan_scan
 from pennon.spec.partition_spec import leaf_prefix
-from pennon.transaction.staging.leaf_state import leaf_states
+from pennon.spec.value_text import python_value
+from pennon.transaction.staging.leaf_state import leaf_states, partition_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
@@ -61,7 +62,7 @@ def whole_partitions(
             action=action,
             table=table,
             predicate=" AND ".join(predicates),
-            partition=_spelled(snapshot, divided.slice(0, 1).to_pylist()[0]),
+            partition=_spelled(snapshot, divided.slice(0, 1)),
             undecided=divided.num_rows,
             total=plan.partitions_total,
             keys=_keys(snapshot),
@@ -95,27 +96,25 @@ def overlapped_partitions(
     leaves = snapshot.leaves().table
     older = leaves.filter(
         pc.invert(pc.starts_with(leaves["object_id"], leaf_prefix(current.spec_version)))
-    )
+    ).combine_chunks()
     if not tuples or older.num_rows == 0:
         return ()
     replaced: list[str] = []
     seen: dict[int, set[str]] = {}
-    for leaf in older.to_pylist():
-        version = _spec_version(leaf["object_id"])
+    for at, (object_id, num_rows) in enumerate(
+        zip(older["object_id"].to_pylist(), older["num_rows"].to_pylist(), strict=True)
+    ):
+        version = _spec_version(object_id)
         shared = _shared(snapshot, version)
         if version not in seen:
-            seen[version] = {_key(shared, values) for values in tuples.values()}
-        if (
-            leaf["num_rows"] == 0
-            or repr([leaf[partition_field.column] for partition_field in shared])
-            not in seen[version]
-        ):
+            seen[version] = {_key(shared, values, 0) for values in tuples.values()}
+        if num_rows == 0 or _key(shared, older, at) not in seen[version]:
             continue
         if len(shared) < len(current.fields):
             raise OverlapsOlderPartition(
-                table=table, partition=_spelled(snapshot, leaf), spec_version=version
+                table=table, partition=_spelled(snapshot, older.slice(at, 1)), spec_version=version
             )
-        replaced.append(leaf["object_id"])
+        replaced.append(object_id)
     return tuple(replaced)
 
 
@@ -151,18 +150,15 @@ def _shared(snapshot: Snapshot, spec_version: int) -> list[PartitionField]:
     return [field for field in snapshot.current_spec.fields if field.field_id in field_ids]
 
 
-def _key(shared: Sequence[PartitionField], values: pa.RecordBatch) -> str:
-    return repr([values.column(partition_field.column)[0].as_py() for partition_field in shared])
+def _key(shared: Sequence[PartitionField], tuples: pa.RecordBatch | pa.Table, at: int) -> str:
+    return repr([python_value(tuples.column(field.column)[at]) for field in shared])
 
 
-def _spelled(snapshot: Snapshot, leaf: Mapping[str, object]) -> str:
-    """Spell a partition as users know it: ``region=eu, day=3``."""
-    fields = snapshot.specs[_spec_version(str(leaf["object_id"]))].fields
-    texts = [
-        f"{field.field_id}={'NULL' if leaf[field.column] is None else leaf[field.column]}"
-        for field in fields
-    ]
-    return ", ".join(texts) or "the only one"
+def _spelled(snapshot: Snapshot, leaf: pa.Table) -> str:
+    """Spell the partition of one row of the manifest."""
+    fields = snapshot.specs[_spec_version(leaf["object_id"][0].as_py())].fields
+    values = {field.field_id: leaf[field.column][0] for field in fields}
+    return partition_text(values) if values else "the only one"
 
 
 def _keys(snapshot: Snapshot) -> str:
