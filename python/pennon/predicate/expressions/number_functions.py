@@ -8,7 +8,7 @@ NULL rules: every function gives NULL for NULL.
 | floor and ceil of decimals are floats | decimals without a fraction | rounded, then corrected |
 | bits move by any number | by its last five or six bits | literals in between |
 | no operator inverts bits | ``~`` | -1 minus the value |
-| ``%`` has the dividend's sign | ``pmod`` has the divisor's | the divisor is added |
+| ``%`` has the dividend's sign | ``pmod`` of a positive divisor has none | it is added |
 
 Declined: other powers, logarithms and trigonometry, of which the last digit differs between
 libraries.
@@ -125,20 +125,26 @@ def _whole_decimal(operator: type[exp.Floor | exp.Ceil], value: Typed) -> Typed:
 
 
 def positive_remainder(left: Typed, right: Typed, semantics: Semantics) -> Typed:
-    """Take the remainder that is not negative (``pmod``), by a positive literal.
+    """Take the remainder that is not negative (``pmod``) where the divisor is positive.
+
+    A negative remainder gets the divisor added, and is divided again. In both engines that sum
+    wraps, of short integers as an INT.
 
     Raises:
-        Declined: No integers, or a divisor that is computed or not positive.
+        Declined: No integers of one type.
     """
-    divisor = stated_integer(right)
     if not (left.is_integer and left.type == right.type):
         raise Declined(why=f"pmod of {left.type}")
-    if divisor is None or divisor <= 0:
-        raise Declined(why="pmod by what may not be positive")
-    over = remainder(left, right, semantics).tree
-    is_negative = binary(exp.LT, over, integer(0, left.type))
-    added = cast(binary(exp.Add, over.copy(), right.tree.copy()), left.type)
-    return Typed(choice((is_negative, added), default=over.copy()), left.type)
+    over = remainder(left, right, semantics)
+    wide = left.type if left.type == _WHOLE else pa.int32()
+    divisor = Typed(cast(right.tree.copy(), wide), wide)
+    added = cast(binary(exp.Add, cast(over.tree.copy(), wide), divisor.tree), wide)
+    again = Typed(added, wide)
+    if (stated_integer(right) or 0) <= 0:
+        again = remainder(again, divisor, semantics)
+    is_negative = binary(exp.LT, over.tree, integer(0, left.type))
+    tree = choice((is_negative, cast(again.tree, left.type)), default=over.tree.copy())
+    return Typed(tree, left.type, can_fail=over.can_fail)
 
 
 def bits(operator: type[exp.Binary], left: Typed, right: Typed) -> Typed:
