@@ -107,6 +107,11 @@ timestampadd(HOUR, -5, ntz)
 timestampadd(DAY, 1, ts)
 dateadd(MONTH, 2, d)
 timestampadd(YEAR, -1, ts)
+timestampadd(WEEK, 2, ntz)
+timestampadd(QUARTER, -1, ts)
+timestampadd(MILLISECOND, 1500, ntz)
+d + INTERVAL 2 WEEKS
+d - INTERVAL '1' WEEK
 -- declined: timestampadd(DAY, i8, ts)
 -- declined: unix_timestamp(ntz)
 -- declined: date_trunc('fortnight', ts)

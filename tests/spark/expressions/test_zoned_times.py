@@ -30,8 +30,12 @@ EXPRESSIONS = [
     *("date_format(ts, 'yyyy-MM-dd HH:mm')", "extract(SECOND FROM ts)", "last_day(ts)"),
     *("timestampdiff(MONTH, ts, ntz)", "timestampdiff(HOUR, ts, ntz)", "datediff(ts, ntz)"),
     *("from_unixtime(i64)", "hour(timestamp_seconds(i32))", "trunc(ts, 'MM')"),
+    *(f"ts {way} INTERVAL '{span}" for way in "+-" for span in ("2' HOUR", "1' MONTH", "1' DAY")),
+    *("ts + INTERVAL '36' HOUR", "ts - INTERVAL '1 00:30:00.5' DAY TO SECOND"),
+    *("ts - INTERVAL '5' YEAR", "timestampadd(WEEK, 26, ts)", "timestampadd(QUARTER, -2, ts)"),
+    *("timestampadd(MILLISECOND, -1, ts)", "ts + INTERVAL '0' DAY"),
 ]
-DECLINED = ["ts + INTERVAL '2' HOUR", "ts - INTERVAL '1' MONTH", "months_between(ts, ntz)"]
+DECLINED = ["months_between(ts, ntz)"]
 
 # Half an hour, midnights that are there twice or never, days that are, no rule behind 2087.
 ZONES = [

@@ -8,8 +8,7 @@ NULL rules: every function gives NULL for NULL. Dates are proleptic Gregorian in
 | the days of a week count from 0 | from 1, or from Monday | computed |
 | parts of zoned timestamps are the zone's | the session's | ``zoned_times`` |
 | years beyond 262142 have no parts | all years | ``calendar_cycles`` |
-
-Declined: intervals that are added to timestamps with a zone where the session's is not UTC.
+| adds to timestamps as if it were UTC | months and days by the session's clocks | ``zoned_times`` |
 """
 
 from __future__ import annotations
@@ -59,7 +58,9 @@ _MICROS: Final[Mapping[str, int]] = {
     "HOUR": 3_600_000_000,
     "DAY": DAY_MICROS,
     "DD": DAY_MICROS,
+    "WEEK": 7 * DAY_MICROS,
 }
+_MONTHS: Final[Mapping[str, int]] = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _DAY_NAMES: Final = (
     ("MO", "MON", "MONDAY"),
     ("TU", "TUE", "TUESDAY"),
@@ -336,40 +337,61 @@ def moved_by_interval(
         Declined: The interval is none of these, or a date would get a time.
     """
     unit, count = interval.text("unit").upper().removesuffix("S"), literal_value(interval.this)
-    if count is None or unit not in (
-        "YEAR",
-        "MONTH",
-        "DAY",
-        "HOUR",
-        "MINUTE",
-        "SECOND",
-        "MICROSECOND",
-    ):
+    if count is None or (unit not in _MONTHS and unit not in _MICROS):
         raise Declined(why=f"an interval of {unit}")
     try:
         number = int(str(count.as_py())) * (-1 if is_backward else 1)
     except ValueError as error:
         raise Declined(why="an interval of a fraction") from error
     if value.type == ZONED and not semantics.is_utc:
-        raise Declined(why="an interval added in a zone that is not UTC")
-    source = local(value, semantics)
-    if unit in ("YEAR", "MONTH"):
-        months = number * (12 if unit == "YEAR" else 1)
-        moved = calendar_cycles.moved_in_cycles(source, partial(_plus_months, months, source.type))
+        return _moved_in_zone(value, unit, number, semantics)
+    return converted(_moved_clock(local(value, semantics), unit, number), value.type, semantics)
+
+
+def _moved_in_zone(value: Typed, unit: str, number: int, semantics: Semantics) -> Typed:
+    """Move months and whole days by the clocks of the zone, and the rest as time that passes.
+
+    Where the clocks show the new time twice, the offset stays the one that it was.
+    """
+    days, micros = 0, 0
+    if unit in _MICROS:
+        days, micros = divmod(abs(number) * _MICROS[unit], DAY_MICROS)
+    sign = -1 if number < 0 else 1
+    by_clocks = ("DAY", sign * days) if unit in _MICROS else (unit, number)
+    moved = value
+    if by_clocks[1]:
+        clock = local(Typed(value.tree.copy(), ZONED), semantics)
+        moved = zoned_times.moment(_moved_clock(clock, *by_clocks), semantics, near=value)
+    if micros:
+        moved = Typed(cast(_later(moved, sign * micros), ZONED), ZONED)
+    return Typed(moved.tree, ZONED, can_fail=True)
+
+
+def _moved_clock(source: Typed, unit: str, number: int) -> Typed:
+    """Add to a date, or to a timestamp without a zone.
+
+    Raises:
+        Declined: A date would get a time.
+    """
+    if unit in _MONTHS:
+        moved_months = partial(_plus_months, number * _MONTHS[unit], source.type)
+        moved = calendar_cycles.moved_in_cycles(source, moved_months)
     elif source.type == pa.date32():
-        if unit != "DAY":
+        if _MICROS[unit] % DAY_MICROS:
             raise Declined(why="a time added to a date")
-        moved = _moved(source.tree, integer(number, _INT))
+        days = number * (_MICROS[unit] // DAY_MICROS)
+        moved = _moved(source.tree, integer(days, _INT))
     else:
-        # exact in 38 digits; DataFusion's BIGINT would wrap
-        exact = pa.decimal128(20, 0)
-        counted = cast(cast(source.tree, pa.int64()), exact)
-        added = binary(
-            exp.Add, counted, cast(exp.Literal.string(str(number * _MICROS[unit])), exact)
-        )
-        moved = cast(cast(added, pa.int64()), NTZ)
-        return converted(Typed(moved, NTZ, can_fail=True), value.type, semantics)
-    return converted(Typed(moved, source.type, can_fail=True), value.type, semantics)
+        moved = cast(_later(source, number * _MICROS[unit]), NTZ)
+    return Typed(moved, source.type, can_fail=True)
+
+
+def _later(value: Typed, micros: int) -> exp.Expr:
+    """Give the number of a timestamp so many microseconds later; one too large is an error."""
+    # exact in 38 digits; DataFusion's BIGINT would wrap
+    exact = pa.decimal128(20, 0)
+    counted = cast(cast(value.tree, _LONG), exact)
+    return cast(binary(exp.Add, counted, cast(exp.Literal.string(str(micros)), exact)), _LONG)
 
 
 def _plus_months(months: int, data_type: pa.DataType, tree: exp.Expr) -> exp.Expr:
