@@ -316,6 +316,16 @@ def test_a_small_query_is_one_complete_task(tables: Tables) -> None:
     assert fragment["rows"] == 600
 
 
+def test_a_small_query_opens_no_leaf_without_a_partner(tables: Tables) -> None:
+    few = where(1, "(`c11` = 7L) OR (`c11` = 101L)")
+    below = [tables.scan("orders", 1), tables.scan("items", 11), few, join(0, 2)]
+    reply, rows = tables.derive([*below, group(3, [], COUNTED)], **WHOLE)
+    (fragment,) = reply["fragments"]
+    assert (reply["one_task"], len(rows)) == (True, 1)
+    assert "at run time: partitions with " in fragment["details"]
+    assert tables.rows(fragment, rows) == [(2,)]
+
+
 @pytest.mark.parametrize("kind", ["inner", "left", "semi", "anti"])
 def test_the_right_side_is_replicated_where_no_key_serves_a_join(tables: Tables, kind: str) -> None:
     computed = {

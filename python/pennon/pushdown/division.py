@@ -87,7 +87,9 @@ def divide(
     plan = with_small_values(plan, semantics, replicated_bytes)
     sizes = sizes_of(plan)
     if _is_one_task(plan, sizes, one_task_bytes):
-        return Division(plan, plan, keys, {}, sizes, is_one_task=True)
+        return Division(
+            plan, plan, keys, {}, sizes, is_one_task=True, replicated_bytes=replicated_bytes
+        )
     chooser = _Chooser(plan, sizes, semantics, replicated_bytes)
     replicated = {
         position: side
