@@ -2,6 +2,7 @@
 
 from pennon.execution.batches.batch_stream import BatchStream
 from pennon.execution.fragment import (
+    KEPT,
     Fragment,
     LeafPruning,
     LeafRead,
@@ -14,6 +15,7 @@ from pennon.execution.read_ahead import run_ahead
 from pennon.execution.run import run
 
 __all__ = [
+    "KEPT",
     "BatchStream",
     "Fragment",
     "LeafPruning",

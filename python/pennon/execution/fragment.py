@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import lance
 import pyarrow as pa
@@ -138,6 +139,10 @@ class ReplicatedPart:
     query: Query
 
 
+KEPT: Final = 1 << 31
+"""The key of a leaf that a pruning says nothing of: it is no hash."""
+
+
 @dataclass(frozen=True, slots=True)
 class LeafPruning:
     """Leaves of a relation that the rows of a part can rule out.
@@ -145,14 +150,15 @@ class LeafPruning:
     Args:
         relation: Number of the relation.
         part: Number of the part.
-        column: Name of the part's column.
-        transform: What is computed of its values.
-        keys: The hash of what each leaf has of that; None for a leaf of NULLs.
+        columns: Names of the part's columns, in the order of the transform's.
+        transform: What is computed of their values.
+        keys: The hash of what each leaf has of that; None where that is NULL; ``KEPT`` for a leaf
+            of another spec.
     """
 
     relation: int
     part: int
-    column: str
+    columns: tuple[str, ...]
     transform: Transform
     keys: tuple[int | None, ...] = ()
 

@@ -1,7 +1,8 @@
 """Prunes leaves and rows by the values of a replicated part, before they are read.
 
 A key is the hash of a leaf's partition value; two values of one hash only keep more. NULL rules: a
-part's NULLs have no partner, and a leaf whose key is NULL has nothing but NULLs.
+part's NULLs have no partner; a leaf whose key is NULL has rows of which the transform makes NULL:
+only an expression does of what is not NULL.
 
 Of the other leaves the values become a condition on the rows: a list of few, or the range of many.
 Lance reads the filtered column for it, and of the others what is left; that is faster where little
@@ -11,6 +12,7 @@ those that they were chosen from, each once: a key of which a condition left few
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -19,6 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.errors import PartitionExpressionFailed
+from pennon.execution.fragment import KEPT
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition
 from pennon.predicate.dialect import DataFusion
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from pennon.execution.fragment import LeafPruning, Relation, RowFilter
     from pennon.execution.replicated_rows import ReplicatedRows
 
+_LOG = logging.getLogger(__name__)
 # More values than this are seldom missing in any partition.
 _MOST_ROWS: Final = 2_000_000
 # A list is read and written once per leaf: 5 µs per value.
@@ -54,10 +59,13 @@ def pruned(
         rows = parts[pruning.part]
         if sum(batch.num_rows for batch in rows.batches) > _MOST_ROWS:
             continue
-        possible = _keys(pruning, rows)
+        possible = _possible_keys(pruning, rows)
+        if possible is None:
+            continue
         flags = kept[pruning.relation]
         kept[pruning.relation] = [
-            is_kept and key in possible for is_kept, key in zip(flags, pruning.keys, strict=True)
+            is_kept and (key in possible or key == KEPT)
+            for is_kept, key in zip(flags, pruning.keys, strict=True)
         ]
     return [
         relation
@@ -72,14 +80,18 @@ def pruned(
     ]
 
 
-def _keys(pruning: LeafPruning, rows: ReplicatedRows) -> set[int | None]:
-    at = rows.schema.get_field_index(pruning.column)
-    data_type = rows.schema.field(at).type
-    values = pc.unique(pa.chunked_array([batch.column(at) for batch in rows.batches], data_type))
-    values = values.drop_null()
-    if not len(values):
+def _possible_keys(pruning: LeafPruning, rows: ReplicatedRows) -> set[int | None] | None:
+    """Compute the keys of the leaves that may have a partner; None where that fails for a row."""
+    table = pa.Table.from_batches(rows.batches, rows.schema).select(pruning.columns)
+    values = table.drop_null().group_by(pruning.columns).aggregate([])
+    if not values.num_rows:
         return set()
-    return set(murmur3(pruning.transform.apply([values])).to_pylist())
+    try:
+        return set(murmur3(pruning.transform.apply(values.columns)).to_pylist())
+    except PartitionExpressionFailed as error:
+        # No leaf has such a row, or it could not have been written; it is no reason to fail.
+        _LOG.info("no partitions are left out at run time: %s", error)
+        return None
 
 
 def filtered(

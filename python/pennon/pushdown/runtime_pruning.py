@@ -2,8 +2,8 @@
 
 A join that drops a row without a partner keeps it only where a row of its other side has the same
 value. Where that side is evaluated first, its values are known before the rest is opened; a leaf
-that has none of them in its partition value is not opened at all. Which scans that reaches says
-``partners.py``.
+that has none of them in its partition value, by a field of its own spec, is not opened at all.
+Which scans that reaches says ``partners.py``.
 
 Of the other leaves rows are left out: where the values are few of those that the side would have
 without its conditions, few rows have one of them. Lance reads the column of the key then, and of
@@ -14,17 +14,20 @@ A replicated side is evaluated first in any case. Of a query that one executor c
 the small filtered sides are that have something to rule out. Thousands of values are in all
 buckets: there a side of many rows rules out nothing.
 
-NULL rules: ``=`` is never true for NULL, and only NULL has the partition value NULL, so a leaf of
-NULLs is not opened. A join by ``<=>`` prunes nothing.
+NULL rules: ``=`` is never true for NULL, so a leaf of NULLs is not opened; one whose value an
+expression made NULL is, for a value of which it does so. A join by ``<=>`` prunes nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pennon.execution import KEPT
 from pennon.plan import Column, Group, Join, Limit, Scan, Side
 from pennon.pushdown.partners import (
     input_of,
@@ -33,18 +36,18 @@ from pennon.pushdown.partners import (
     ruled_out_columns,
     scan_columns,
 )
-from pennon.transforms.bucket import Bucket
-from pennon.transforms.evaluation.murmur3 import murmur3
-from pennon.transforms.expression import Expression
+from pennon.spec.partition_spec import leaf_prefix
+from pennon.transforms.bucket import HashBuckets
+from pennon.transforms.evaluation.murmur3 import is_hashable, murmur3
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator
 
     from pennon.plan import Plan
     from pennon.pushdown.division import Division
     from pennon.pushdown.partners import Restriction
     from pennon.pushdown.query import FragmentQuery
-    from pennon.spec.functions.partition_layout import LayoutFunction
+    from pennon.spec.functions.spec_functions import SpecFunction
 
 # A side is evaluated first where it reads less than this share of what it may rule out, or so few
 # bytes that it takes no time.
@@ -63,22 +66,23 @@ class RuntimePruning:
 
     Args:
         scan: Position of the scan.
-        function: The function that each leaf has one value of.
+        spec_version: Version of the spec that the leaves are of.
+        function: The function of that spec, which each leaf has one value of.
         part: Number of the part.
-        column: Name of its column.
+        columns: Names of its columns, in the order of the function's.
     """
 
     scan: int
-    function: LayoutFunction
+    spec_version: int
+    function: SpecFunction
     part: int
-    column: str
+    columns: tuple[str, ...]
 
-    def keys(self, plan: Plan, leaves: pa.Table) -> pa.Array:
-        """Compute for each leaf what its values are found by: int32, NULL for a leaf of NULLs."""
-        scan = plan[self.scan]
-        if not isinstance(scan, Scan) or scan.layout is None:
-            return pa.nulls(leaves.num_rows, pa.int32())
-        return murmur3(scan.layout.values(self.function, leaves))
+    def keys(self, leaves: pa.Table) -> pa.Array:
+        """Compute for each leaf what it is found by: int64, NULL where its value is."""
+        keys = murmur3(self.function.values(leaves)).cast(pa.int64())
+        names = leaves.column("object_id").combine_chunks()
+        return pc.if_else(pc.starts_with(names, leaf_prefix(self.spec_version)), keys, KEPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +112,11 @@ def runtime_prunings(plan: Plan, query: FragmentQuery) -> tuple[RuntimePruning, 
         query: That of a fragment.
     """
     prunings = (
-        RuntimePruning(scan, function, number, column)
+        RuntimePruning(scan, version, function, number, columns)
         for number, part in enumerate(query.parts)
-        for column, scan, function in _of_part(plan, part, {other.root for other in query.parts})
+        for columns, scan, version, function in _of_part(
+            plan, part, {other.root for other in query.parts}
+        )
         # A part that restricts an aggregate stands beside other scans in the plan.
         if scan in query.scans
     )
@@ -183,51 +189,67 @@ def pruning_sides(division: Division, root: int) -> frozenset[int]:
 
 def _of_part(
     plan: Plan, part: FragmentQuery, parts: Collection[int]
-) -> Iterator[tuple[str, int, LayoutFunction]]:
-    for attribute, scan, column in ruled_out_by(plan, part.root, part.columns, parts):
-        for function in _functions(plan, scan, column):
-            name = f"c{attribute}"
-            if name in part.schema.names and function.grouping.source_types == (
-                part.schema.field(name).type,
-            ):
-                yield name, scan, function
-
-
-def _pruned_by(
-    plan: Plan, join: Join, side: Side, parts: Collection[int]
-) -> Iterator[tuple[int, int, LayoutFunction]]:
-    """List what the other side rules out of one: by which attribute, of which scan, by what."""
-    for attribute, scan, column in ruled_out_columns(plan, join, side, parts):
-        for function in _functions(plan, scan, column):
-            yield attribute, scan, function
+) -> Iterator[tuple[tuple[str, ...], int, int, SpecFunction]]:
+    compared = ruled_out_by(plan, part.root, part.columns, parts)
+    for attributes, scan, version, function in _functions_of(plan, compared):
+        names = tuple(f"c{attribute}" for attribute in attributes)
+        if set(names) <= set(part.schema.names) and function.grouping.source_types == tuple(
+            part.schema.field(name).type for name in names
+        ):
+            yield names, scan, version, function
 
 
 def _prunes(division: Division, join: Join, side: Side, chosen: Collection[int]) -> bool:
     """Whether what is left of the other side may have values of some leaves only."""
     rows = division.sizes[input_of(join, other_side(side))].rows
+    compared = ruled_out_columns(division.plan, join, side, chosen)
     transforms = (
-        function.grouping.transform
-        for _, _, function in _pruned_by(division.plan, join, side, chosen)
+        function.grouping.transform for *_, function in _functions_of(division.plan, compared)
     )
     return any(
-        not isinstance(transform, Bucket) or rows <= transform.num_buckets * _ROWS_OF_A_BUCKET
+        not isinstance(transform, HashBuckets) or rows <= transform.num_buckets * _ROWS_OF_A_BUCKET
         for transform in transforms
     )
 
 
-def _functions(plan: Plan, position: int, column: Column) -> Sequence[LayoutFunction]:
-    """List the functions of one column that every leaf of a scan has one value of."""
-    scan = plan[position]
-    if not isinstance(scan, Scan) or scan.layout is None:
-        return ()
-    return [
-        function
-        for function in scan.layout.functions
-        if function.grouping.source_types == (column.type,)
-        and function.grouping.is_constant_for_spark
-        and not isinstance(function.grouping.transform, Expression)
-        and column.id in scan.attributes.get(function.source_ids[0], ())
-    ]
+def _functions_of(
+    plan: Plan, compared: Iterable[tuple[int, int, Column]]
+) -> Iterator[tuple[tuple[int, ...], int, int, SpecFunction]]:
+    """List the functions, of which all columns are compared, that leaves have one value of.
+
+    A row of a scan stands across one join from what it is compared with, so that all of its
+    columns are compared with those of one row.
+
+    Args:
+        plan: The query.
+        compared: An attribute of the other side, the position of a scan, and the column there.
+
+    Yields:
+        The attributes in the order of the function's columns, the scan, and a function of one of
+        the specs that its leaves are of, with that spec's version.
+    """
+    by_scan: dict[int, list[tuple[int, Column]]] = {}
+    for attribute, position, column in compared:
+        by_scan.setdefault(position, []).append((attribute, column))
+    for position, pairs in by_scan.items():
+        scan = plan[position]
+        if not isinstance(scan, Scan) or scan.layout is None:
+            continue
+        for version, function in scan.layout.spec_functions():
+            grouping = function.grouping
+            if not grouping.is_constant_for_spark or not is_hashable(grouping.value_type):
+                continue
+            sources = zip(function.source_ids, grouping.source_types, strict=True)
+            choices = [
+                [
+                    attribute
+                    for attribute, column in pairs
+                    if column.type == data_type and column.id in scan.attributes.get(source, ())
+                ]
+                for source, data_type in sources
+            ]
+            for attributes in product(*choices):
+                yield attributes, position, version, function
 
 
 def _can_filter(plan: Plan, join: Join, side: Side, parts: Collection[int]) -> bool:

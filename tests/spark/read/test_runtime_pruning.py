@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.spark.assert_join import EXECUTION, conf
+from tests.torture.execution.sessions import MODES
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
 VALUES, EACH = 97, 20
@@ -45,15 +47,19 @@ def dimension(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def rows_read(frame: DataFrame) -> int:
     """The rows that the scan of the namespace gave; the dimension's is of files."""
-    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
-    scans = [leaves.apply(at) for at in range(leaves.size())]
-    counted = [
-        scan.metrics().get("numOutputRows").get().value()
-        for scan in scans
-        if scan.nodeName().startswith("BatchScan")
-    ]
-    assert counted, leaves.mkString("\n")
+    counted = [scan.metrics().get("numOutputRows").get().value() for scan in table_scans(frame)]
+    assert counted
     return sum(counted)
+
+
+def table_scans(frame: DataFrame) -> list[JavaObject]:
+    """The scans of Pennon's tables, or the parts of the query that its workers computed."""
+    plan = frame._jdf.queryExecution().executedPlan()
+    if "AdaptiveSparkPlan" in plan.nodeName():
+        plan = plan.executedPlan()
+    leaves = plan.collectLeaves()
+    scans = [leaves.apply(at) for at in range(leaves.size())]
+    return [scan for scan in scans if scan.nodeName().startswith("BatchScan")]
 
 
 def joined(spark: SparkSession, table: str, dimension: str, on: str) -> DataFrame:
@@ -76,6 +82,24 @@ def test_of_all_partitions_those_with_a_partner_are_read(
         assert EACH <= rows_read(frame) <= most
 
 
+@pytest.mark.parametrize("mode", ["one task", "divided"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_fragment_reads_the_partitions_with_a_partner(
+    spark: SparkSession, namespace: str, layout: str, mode: str
+) -> None:
+    partitioning, on, most = LAYOUTS[layout]
+    table = f"{namespace}.fact"
+    spark.sql(f"CREATE TABLE {table} PARTITIONED BY ({partitioning}) AS {FACT}")
+    spark.sql(f"CREATE TABLE {namespace}.dimension AS {FACT} WHERE n % {EACH} = 0")
+    with conf(spark, MODES[mode]):
+        frame = joined(spark, table, f"{namespace}.dimension", on)
+        rows = Counter(map(tuple, frame.collect()))
+        assert rows == {(v, 42 * EACH): 1 for v in range(42 * EACH, 43 * EACH)}
+        (fragment,) = table_scans(frame)
+        read = fragment.metrics().get("rowsScanned").get().value()
+        assert EACH <= read <= most + VALUES
+
+
 def test_an_evolved_table_is_pruned_in_both_specs(
     spark: SparkSession, namespace: str, dimension: str
 ) -> None:
@@ -87,6 +111,12 @@ def test_an_evolved_table_is_pruned_in_both_specs(
         frame = joined(spark, table, dimension, "f.s = d.s")
         assert len(frame.collect()) == 2 * EACH
         assert rows_read(frame) == 2 * EACH
+    spark.sql(f"CREATE TABLE {namespace}.dimension AS {FACT} WHERE n % {EACH} = 0")
+    with conf(spark, MODES["one task"]):
+        frame = joined(spark, table, f"{namespace}.dimension", "f.s = d.s")
+        assert len(frame.collect()) == 2 * EACH
+        (fragment,) = table_scans(frame)
+        assert fragment.metrics().get("rowsScanned").get().value() <= 2 * EACH + VALUES
 
 
 def test_a_list_of_more_values_than_a_plan_takes_prunes_by_its_range(

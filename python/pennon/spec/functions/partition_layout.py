@@ -16,7 +16,7 @@ from pennon.spec.functions.spec_functions import SpecFunction, fixed_functions, 
 from pennon.spec.partition_spec import leaf_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pennon.spec.functions.grouping_function import GroupingFunction
     from pennon.spec.partition_spec import PartitionSpec
@@ -42,6 +42,11 @@ class Layout:
 
     functions: tuple[LayoutFunction, ...]
     versions: Mapping[int, tuple[SpecFunction, ...]]
+
+    def spec_functions(self) -> Iterator[tuple[int, SpecFunction]]:
+        """List the functions of each spec version, with the version."""
+        for version, own in self.versions.items():
+            yield from ((version, function) for function in own)
 
     def values(self, function: LayoutFunction, leaves: pa.Table) -> pa.Array:
         """Compute the value of a function for each chosen leaf, whatever its spec version.

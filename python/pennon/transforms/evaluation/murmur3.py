@@ -75,14 +75,19 @@ def murmur3_multi(arrays: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
     return pa.array(hashes.view(np.int32), mask=~is_hashed)
 
 
-def check_hashable(data_type: pa.DataType, transform: object) -> None:
-    """Refuse a source type that has no byte form.
+def is_hashable(data_type: pa.DataType) -> bool:
+    """Whether values of a type have a byte form.
 
-    Raises:
-        TransformOnWrongType: Names the transform, the type and those that are taken.
+    Example:
+        >>> is_hashable(pa.date32()), is_hashable(pa.float64())
+        (True, False)
     """
     types = pa.types
-    hashable = (
+    if types.is_dictionary(data_type):
+        return is_hashable(data_type.value_type)
+    if types.is_duration(data_type) or types.is_interval(data_type):
+        return False
+    return (
         types.is_integer(data_type)
         or types.is_boolean(data_type)
         or types.is_decimal(data_type)
@@ -91,9 +96,15 @@ def check_hashable(data_type: pa.DataType, transform: object) -> None:
         or is_binary(data_type)
         or types.is_null(data_type)
     )
-    if types.is_dictionary(data_type):
-        check_hashable(data_type.value_type, transform)
-    elif not hashable or types.is_duration(data_type) or types.is_interval(data_type):
+
+
+def check_hashable(data_type: pa.DataType, transform: object) -> None:
+    """Refuse a source type that has no byte form.
+
+    Raises:
+        TransformOnWrongType: Names the transform, the type and those that are taken.
+    """
+    if not is_hashable(data_type):
         raise TransformOnWrongType(transform=transform, type=data_type, allowed=ALLOWED)
 
 

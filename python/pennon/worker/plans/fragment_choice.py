@@ -213,10 +213,7 @@ class _Planner:
             self.num_threads,
         ).to_json()
         leaves = {scan: plan.table for scan, plan in read.items()}
-        keys = [
-            (pruning.scan, pruning.keys(division.plan, leaves[pruning.scan]))
-            for pruning in prunings
-        ]
+        keys = [(pruning.scan, pruning.keys(leaves[pruning.scan])) for pruning in prunings]
         texts = task_texts(tasks, query.scans, leaves, keys)
         rows, num_bytes = self.size(candidate, len(texts))
         explained = FragmentDetails(candidate, division.plan, self.plans, self.num_threads)
@@ -336,7 +333,7 @@ def _pruning_token(pruning: RuntimePruning, query: FragmentQuery) -> PruningToke
     return PruningToken.of(
         query.scans.index(pruning.scan),
         pruning.part,
-        pruning.column,
+        pruning.columns,
         pruning.function.grouping.transform,
     )
 

@@ -62,10 +62,15 @@ class FragmentDetails:
             functions, note = tasks.groupings.get(scan, ((), ""))
             grouping = key_text(functions, self.plans[scan], note) if functions else "none"
             lines.append(f"r{at} grouping: {grouping}")
-            for pruning in prunings:
-                if pruning.scan == scan:
-                    values = function_text(pruning.function, self.plans[scan])
-                    lines.append(f"r{at} at run time: partitions with {values} in p{pruning.part}")
+            chosen_by = [
+                f"{function_text(pruning.function, self.plans[scan])} in p{pruning.part}"
+                for pruning in prunings
+                if pruning.scan == scan
+            ]
+            # Specs have fields in common.
+            lines += [
+                f"r{at} at run time: partitions with {text}" for text in dict.fromkeys(chosen_by)
+            ]
             lines += [
                 f"r{at} at run time: rows with {filter_.name} in p{filter_.part}"
                 for filter_ in filters

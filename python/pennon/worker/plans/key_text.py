@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from pennon.planning import ScanPlan
     from pennon.spec.functions.partition_layout import LayoutFunction
+    from pennon.spec.functions.spec_functions import SpecFunction
 
 
 def key_text(functions: Sequence[LayoutFunction], plan: ScanPlan, note: str) -> str:
@@ -21,7 +22,7 @@ def key_text(functions: Sequence[LayoutFunction], plan: ScanPlan, note: str) -> 
     return f"{', '.join(texts)} as one key ({note})"
 
 
-def function_text(function: LayoutFunction, plan: ScanPlan) -> str:
+def function_text(function: LayoutFunction | SpecFunction, plan: ScanPlan) -> str:
     """Spell one function over the columns of one scan: ``bucket(8, customer_id)``."""
     schema = plan.snapshot.schema
     sources = [schema.field_by_id(source_id) for source_id in function.source_ids]

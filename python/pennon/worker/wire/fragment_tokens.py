@@ -21,7 +21,9 @@ from pennon.execution import (
     ReplicatedPart,
     RowFilter,
 )
+from pennon.spec.arrow_json import type_from_json, type_to_json
 from pennon.transforms.epoch import Epoch, EpochUnit
+from pennon.transforms.expression import Expression
 from pennon.transforms.registry import from_json
 from pennon.worker.wire.split_texts import assigned_column, split_column
 from pennon.worker.wire.tokens import ScanToken, Split, Token
@@ -73,31 +75,46 @@ class PruningToken(Token):
     Args:
         relation: Number of the relation.
         part: Number of the part.
-        column: Name of the part's column.
-        transform: The function of it, as the format writes one, or the levels of a time.
+        columns: Names of the part's columns.
+        transform: The function of them, as the format writes one; the levels of a time, or an
+            expression with its result type.
     """
 
     relation: int
     part: int
-    column: str
+    columns: tuple[str, ...]
     transform: Mapping[str, object]
 
     @classmethod
-    def of(cls, relation: int, part: int, column: str, transform: Transform) -> PruningToken:
+    def of(
+        cls, relation: int, part: int, columns: tuple[str, ...], transform: Transform
+    ) -> PruningToken:
         """Make the token."""
-        if isinstance(transform, Epoch):
-            return cls(relation, part, column, {"type": Epoch.type, "unit": transform.unit})
-        return cls(relation, part, column, transform.to_json())
+        return cls(relation, part, columns, _transform_to_json(transform))
 
     def pruning(self, keys: Sequence[int | None]) -> LeafPruning:
         """Put together what one task rules out, by the keys of its leaves."""
-        is_composed = self.transform["type"] == Epoch.type
-        transform = (
-            Epoch(EpochUnit(str(self.transform["unit"])))
-            if is_composed
-            else from_json(self.transform)
-        )
-        return LeafPruning(self.relation, self.part, self.column, transform, tuple(keys))
+        transform = _transform_from_json(self.transform)
+        return LeafPruning(self.relation, self.part, self.columns, transform, tuple(keys))
+
+
+def _transform_to_json(transform: Transform) -> dict[str, object]:
+    match transform:
+        case Epoch(unit=unit):
+            return {"type": Epoch.type, "unit": unit}
+        case Expression(expression_sql=sql, declared_type=declared):
+            result = None if declared is None else type_to_json(declared)
+            return {"type": Expression.type, "expression": sql, "result_type": result}
+    return transform.to_json()
+
+
+def _transform_from_json(written: Mapping[str, object]) -> Transform:
+    match written:
+        case {"type": Epoch.type, "unit": unit}:
+            return Epoch(EpochUnit(str(unit)))
+        case {"type": Expression.type, "expression": sql, "result_type": result}:
+            return Expression(str(sql), None if result is None else type_from_json(result))
+    return from_json(written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +205,7 @@ def task_texts(
         tasks: The tasks.
         scans: The scans of the relations, in their order.
         leaves: For each scan, columns ``location``, ``read_version`` and ``residual``.
-        keys: For each pruning its scan, and the key of each leaf of that: int32.
+        keys: For each pruning its scan, and the key of each leaf of that: int64.
 
     Returns:
         One text per task, with the splits of each relation and the keys for each pruning.
