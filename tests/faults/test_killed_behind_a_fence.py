@@ -97,7 +97,7 @@ def test_a_table_that_lost_its_name_before_the_kill_takes_no_rows(tmp_path: Path
     """They would be gone with its files."""
     table = orders(tmp_path)
     by_its_path = pennon.open(table.location)
-    kill(tmp_path, "replace", "ddl._delete_files")
+    kill(tmp_path, "replace", "ddl.delete_files")
     with pytest.raises(TransactionModeChanged, match="another table was put in its place"):
         by_its_path.append([EU])
     table.append([EU])

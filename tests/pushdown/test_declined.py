@@ -52,7 +52,7 @@ def test_what_datafusion_does_not_take_is_told(sql: str, kind: pa.DataType, why:
     ("node", "why"),
     [
         (Opaque((), "LocalRelation"), r"rows of no table of Pennon \(LocalRelation\)"),
-        (Opaque((0,), "Offset"), "the operator Offset"),
+        (Opaque((0,), "Range"), "the operator Range"),
         (Pass(0, "explode"), "the operator explode"),
         (Group(0, unknown="percentile"), "the aggregate function percentile"),
         (Limit(0, 5, (SortKey("`c1`", is_ascending=True, is_nulls_first=True),)), "first rows by"),

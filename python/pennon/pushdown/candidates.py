@@ -244,7 +244,10 @@ class _Finder:
         whole = set() if group is None else set(group.groupings)
         for position in inside:
             node = self.plan[position]
-            if isinstance(node, Offset) or (isinstance(node, Limit) and node.is_whole):
+            if isinstance(node, Offset):
+                self.declined.setdefault(root, "OFFSET, within a query of several tasks")
+                return None
+            if isinstance(node, Limit) and node.is_whole:
                 return None
             if not isinstance(node, Group | Window) or position in whole:
                 continue

@@ -69,7 +69,10 @@ def test_the_expression_that_leaves_an_operator_to_spark_is_told(
     ("source", "why"),
     [
         ("(SELECT x.k AS k, explode(array(x.k, 1)) AS e FROM {0}.eight x)", "the operator explode"),
-        ("(SELECT k FROM {0}.eight ORDER BY v OFFSET 3)", "the operator Offset"),
+        (
+            "(SELECT k FROM {0}.eight ORDER BY v OFFSET 3)",
+            "OFFSET, within a query of several tasks",
+        ),
     ],
 )
 def test_the_operator_that_leaves_an_aggregate_to_spark_is_told(
