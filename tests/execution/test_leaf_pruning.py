@@ -86,6 +86,18 @@ def test_a_leaf_of_several_columns_is_kept_for_the_values_of_one_row() -> None:
     }
 
 
+def test_two_columns_are_compared_with_one() -> None:
+    transform = MultiBucket(1000)
+    numbers = pa.array([1, 2, 3], pa.int64())
+    rows = pa.record_batch({"c1": numbers.slice(0, 2)})
+    leaves = transform.apply([numbers, numbers])
+    pruning = LeafPruning(0, 0, ("c1", "c1"), transform, tuple(murmur3(leaves).to_pylist()))
+    reads = tuple(LeafRead(str(bucket), 1) for bucket in leaves.to_pylist())
+    relation = Relation("/lake", reads, pa.schema([]), pa.schema([]))
+    (kept,) = pruned([relation], [pruning], [ReplicatedRows(rows.schema, (rows,), 0)])
+    assert kept.leaves == reads[:2]
+
+
 def test_an_expression_that_fails_for_a_row_rules_out_nothing() -> None:
     transform = Expression("100 / col0", pa.int64())
     rows = pa.record_batch({"c1": pa.array([0, 5], pa.int64())})

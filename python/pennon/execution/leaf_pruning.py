@@ -82,12 +82,14 @@ def pruned(
 
 def _possible_keys(pruning: LeafPruning, rows: ReplicatedRows) -> set[int | None] | None:
     """Compute the keys of the leaves that may have a partner; None where that fails for a row."""
-    table = pa.Table.from_batches(rows.batches, rows.schema).select(pruning.columns)
-    values = table.drop_null().group_by(pruning.columns).aggregate([])
+    names = list(dict.fromkeys(pruning.columns))  # two columns may be compared with one
+    table = pa.Table.from_batches(rows.batches, rows.schema).select(names)
+    values = table.drop_null().group_by(names).aggregate([])
     if not values.num_rows:
         return set()
+    sources = [values.column(name) for name in pruning.columns]
     try:
-        return set(murmur3(pruning.transform.apply(values.columns)).to_pylist())
+        return set(murmur3(pruning.transform.apply(sources)).to_pylist())
     except PartitionExpressionFailed as error:
         # No leaf has such a row, or it could not have been written; it is no reason to fail.
         _LOG.info("no partitions are left out at run time: %s", error)
