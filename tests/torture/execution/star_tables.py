@@ -163,6 +163,7 @@ _FIELDS: Final[Mapping[str, Sequence[tuple[str, ...]]]] = {
         ("bucket(8, id)",),
         ("truncate(100, id)",),
         ("bucket(2, id)", "q"),
+        ("multi_bucket(6, ck, pk)",),
         (),
     ],
     "g": [
@@ -170,14 +171,15 @@ _FIELDS: Final[Mapping[str, Sequence[tuple[str, ...]]]] = {
         ("years(d)",),
         ("months(d)", "bucket(2, id)"),
         ("bucket(3, ck)",),
+        ("multi_bucket(5, id, ck)",),
         ("q",),
     ],
     "i": [("bucket(4, id)",), ("bucket(8, id)",), ("bucket(4, id)", "pk"), ()],
     "h": [("months(d)",), ("months(ts)",), ("bucket(2, id)", "years(d)"), ("q",)],
     "c": [("bucket(2, ck)",), ("truncate(10, ck)",), ("rk",), ()],
-    "p": [("bucket(2, pk)",), ("s",), ()],
+    "p": [("bucket(2, pk)",), ("s",), ("expression('lower(col0)', s)",), ()],
     "t": [(), (), ("months(d)",)],
-    "x": [("bucket(2, id)",), ("q",), ("ck", "s"), ()],
+    "x": [("bucket(2, id)",), ("q",), ("ck", "s"), ("expression('col0 % 3', q)",), ()],
 }
 _ZONES: Final = ("UTC", "America/New_York", "Asia/Kathmandu")
 
