@@ -262,3 +262,18 @@ def test_a_zone_that_changes_its_clocks_loses_no_row(
     kept = re.search(r"partitions: (\d+) of (\d+)", plan[0][0])
     assert kept is not None
     assert int(kept[1]) < int(kept[2])
+
+
+def test_a_partition_of_both_zeros_is_computed_row_by_row(
+    spark: SparkSession, namespace: str
+) -> None:
+    """They are equal, and one partition; what is computed of them may differ."""
+    zeros = "SELECT id, CASE id % 3 WHEN 0 THEN 0D WHEN 1 THEN -0D ELSE 1D END AS v FROM range(9)"
+    table = f"{namespace}.zeros"
+    spark.sql(f"CREATE TABLE {table} PARTITIONED BY (v) AS {zeros}")
+    for condition in ("power(v, -1) < 0", "power(v, -1) > 0", "power(v, -1) > 1"):
+        rows = spark.sql(f"SELECT id FROM {table} WHERE {condition}").collect()
+        expected = spark.sql(f"SELECT id FROM ({zeros}) WHERE {condition}").collect()
+        assert sorted(rows) == sorted(expected)
+        (counted,) = spark.sql(f"SELECT count(*) FROM {table} WHERE {condition}").collect()
+        assert counted[0] == len(expected)
