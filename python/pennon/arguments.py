@@ -23,7 +23,14 @@ import pyarrow as pa
 
 from pennon.errors import ArgumentRefused
 
-__all__ = ["as_names", "check_least", "check_one_of", "checked", "checked_methods"]
+__all__ = [
+    "as_names",
+    "check_least",
+    "check_one_of",
+    "checked",
+    "checked_methods",
+    "wrapped_methods",
+]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
@@ -83,9 +90,30 @@ def checked_methods(cls: _Class) -> _Class:
         ...     def pay(self, amount: int) -> None: ...
         >>> Account().pay(7)
     """
+    return wrapped_methods(cls, _refusing)
+
+
+def wrapped_methods(
+    cls: _Class, wrap: Callable[[str, Callable[..., Any]], Callable[..., Any]]
+) -> _Class:
+    """Put a function around each public method that a class defines.
+
+    Args:
+        cls: The class, which is changed.
+        wrap: Makes of a method's name and the method what takes its place.
+
+    Example:
+        >>> class Account:
+        ...     def pay(self, amount: int) -> int:
+        ...         return amount
+        >>> wrapped_methods(Account, lambda _, method: lambda self, amount: -method(self, amount))
+        <class 'pennon.arguments.Account'>
+        >>> Account().pay(7)
+        -7
+    """
     for name, member in list(vars(cls).items()):
         if inspect.isfunction(member) and not name.startswith("_"):
-            setattr(cls, name, _refusing(name, member))
+            setattr(cls, name, wrap(name, member))
     return cls
 
 

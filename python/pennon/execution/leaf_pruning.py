@@ -64,8 +64,7 @@ def pruned(
             continue
         flags = kept[pruning.relation]
         kept[pruning.relation] = [
-            is_kept and (key in possible or key == KEPT)
-            for is_kept, key in zip(flags, pruning.keys, strict=True)
+            is_kept and key in possible for is_kept, key in zip(flags, pruning.keys, strict=True)
         ]
     return [
         relation
@@ -86,10 +85,10 @@ def _possible_keys(pruning: LeafPruning, rows: ReplicatedRows) -> set[int | None
     table = pa.Table.from_batches(rows.batches, rows.schema).select(names)
     values = table.drop_null().group_by(names).aggregate([])
     if not values.num_rows:
-        return set()
+        return {KEPT}
     sources = [values.column(name) for name in pruning.columns]
     try:
-        return set(murmur3(pruning.transform.apply(sources)).to_pylist())
+        return {KEPT, *murmur3(pruning.transform.apply(sources)).to_pylist()}
     except PartitionExpressionFailed as error:
         # No leaf has such a row, or it could not have been written; it is no reason to fail.
         _LOG.info("no partitions are left out at run time: %s", error)

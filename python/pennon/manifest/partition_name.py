@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from pennon.manifest.partition_struct import spec_versions
+
 if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
 
@@ -32,9 +34,9 @@ def partition_names(snapshot: Snapshot, leaves: pa.Table) -> pa.Array:
     """
     texts = {name: _texts(leaves[name]) for name in snapshot.partition_columns}
     names: list[str | None] = []
-    for row, object_id in enumerate(leaves["object_id"].to_pylist()):
-        spec = snapshot.specs[int(object_id.partition("$")[0].removeprefix("v"))]
-        parts = [f"{_escape(field.field_id)}={texts[field.column][row]}" for field in spec.fields]
+    for row, version in enumerate(spec_versions(leaves).to_pylist()):
+        fields = snapshot.specs[version].fields
+        parts = [f"{_escape(field.field_id)}={texts[field.column][row]}" for field in fields]
         names.append("/".join(parts) or None)
     return pa.array(names, pa.utf8())
 

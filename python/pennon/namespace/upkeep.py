@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pennon.arguments import as_names, check_least, check_one_of, checked_methods
+from pennon.arguments import (
+    as_names,
+    check_least,
+    check_one_of,
+    checked_methods,
+    wrapped_methods,
+)
 from pennon.catalog.tables.loaded_table import missed_by_name
 from pennon.errors import ArgumentRefused
 from pennon.maintenance.checks.check import check
@@ -42,13 +47,10 @@ _Class = TypeVar("_Class", bound=type)
 
 def _missing_by_name(cls: _Class) -> _Class:
     """Let every public method say of a table that was dropped that it was."""
-    for name, member in list(vars(cls).items()):
-        if inspect.isfunction(member) and not name.startswith("_"):
-            setattr(cls, name, _of_table_there(member))
-    return cls
+    return wrapped_methods(cls, _of_table_there)
 
 
-def _of_table_there(method: Callable[..., Any]) -> Callable[..., Any]:
+def _of_table_there(_: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def called(self: Maintenance, *arguments: object, **named: object) -> object:
         with missed_by_name(self.name, self.location, self.storage_options):

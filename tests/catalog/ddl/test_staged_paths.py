@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,8 +18,6 @@ from pennon.catalog.tables.loaded_table import load
 from pennon.errors import TableAlreadyExists, TableNotFound
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pennon.catalog.tables.loaded_table import Table
 
 SCHEMA = pa.schema({"id": pa.int64()})
@@ -56,10 +55,10 @@ def test_what_killed_queries_left_goes_when_it_is_old(tmp_path: Path) -> None:
     catalog = Catalog("lance", str(tmp_path / "lake"))
     old, running = (stage(catalog, tmp_path / name) for name in ("a", "b"))
     last_week = time.time() - timedelta(days=7).total_seconds()
-    for folder, _, files in os.walk(old.snapshot.location):
-        for name in (*files, "."):
-            os.utime(os.path.join(folder, name), (last_week, last_week))  # noqa: PTH118
+    left = Path(old.snapshot.location)
+    for path in (left, *left.rglob("*")):
+        os.utime(path, (last_week, last_week))
     stage(catalog, tmp_path / "c")
-    assert not os.path.exists(old.snapshot.location)  # noqa: PTH110
+    assert not left.exists()
     publish(catalog, tmp_path / "b", running)
     assert pennon.open(tmp_path / "b").scan().count_rows() == 1
