@@ -117,9 +117,9 @@ def fragment_query(
     """
     top = nodes[root]
     unlimited = top.child if isinstance(top, Limit) else root
-    writer = FragmentWriter(nodes, root, semantics, replicated, split=unlimited)
-    writer.is_merged = is_merged
-    writer.restriction = restriction
+    writer = FragmentWriter(
+        nodes, root, semantics, replicated, unlimited, is_merged=is_merged, restriction=restriction
+    )
     query = writer.query()
     if not writer.prunings <= writer.implied:
         raise Declined(why="a pruning by a join that stays in Spark")
@@ -144,6 +144,8 @@ class FragmentWriter:
         semantics: The session's.
         replicated: The roots of the parts of it that every worker evaluates for itself.
         split: The aggregate of which Spark makes its output itself.
+        is_merged: Whether Spark merges its groups with those of other tasks.
+        restriction: Which of its groups are computed; None for all.
     """
 
     def __init__(
@@ -153,12 +155,15 @@ class FragmentWriter:
         semantics: Semantics,
         replicated: frozenset[int] = frozenset(),
         split: int | None = None,
+        *,
+        is_merged: bool = False,
+        restriction: Restriction | None = None,
     ) -> None:
         self.nodes = nodes
         self.root = root
         self.split = split
-        self.is_merged = False
-        self.restriction: Restriction | None = None
+        self.is_merged = is_merged
+        self.restriction = restriction
         self.is_limited = False  # whether a limit of the whole is above
         self.skipped: dict[int, int] = {}  # how many of the first rows by an order are left out
         self.semantics = semantics
@@ -301,13 +306,7 @@ class FragmentWriter:
         return only_columns(below, list(kept))
 
     def computed(self, below: Selected, name: str, outputs: Sequence[Output]) -> Selected:
-        """Write columns that are computed of those below.
-
-        Args:
-            below: What is selected there.
-            name: What it is called.
-            outputs: The columns, in order.
-        """
+        """Write columns that are computed of those below, which get a name."""
         types: dict[str, pa.DataType] = {}
         columns: list[exp.Expr] = []
         for output in outputs:
