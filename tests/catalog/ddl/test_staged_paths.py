@@ -1,4 +1,4 @@
-"""A table that a query fills, and that is named by its path: there as a whole, or not at all."""
+"""A table that a query fills: there as a whole, or not at all, and without anything left of it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl
+from pennon.catalog.directory import Directory
 from pennon.catalog.tables.loaded_table import load
 from pennon.errors import TableAlreadyExists, TableNotFound
 
@@ -23,42 +24,92 @@ if TYPE_CHECKING:
 SCHEMA = pa.schema({"id": pa.int64()})
 
 
-def stage(catalog: Catalog, path: Path) -> Table:
+PLACES = pytest.mark.parametrize("is_path", [True, False], ids=["by path", "by name"])
+
+
+def identifier(tmp_path: Path, name: str, *, is_path: bool) -> tuple[str, ...]:
+    return (str(tmp_path / name),) if is_path else ("shop", name)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    pennon.connect(tmp_path / "lake").create_namespace("shop")
+    return Catalog("lance", str(tmp_path / "lake"))
+
+
+def stage(catalog: Catalog, name: tuple[str, ...]) -> Table:
     table = table_ddl.stage(
-        catalog, (str(path),), schema=SCHEMA, transforms=(), properties={}, mode="create"
+        catalog, name, schema=SCHEMA, transforms=(), properties={}, mode="create"
     )
     pennon.open(table.snapshot.location).append([{"id": 1}])
     return table
 
 
-def publish(catalog: Catalog, path: Path, table: Table) -> None:
-    table_ddl.publish(catalog, (str(path),), table.snapshot.location, "create")
+def publish(catalog: Catalog, name: tuple[str, ...], table: Table) -> None:
+    table_ddl.publish(catalog, name, table.snapshot.location, "create")
 
 
-def test_a_killed_query_leaves_no_table_and_the_next_one_makes_it(tmp_path: Path) -> None:
-    catalog, path = Catalog("lance", str(tmp_path / "lake")), tmp_path / "orders"
-    killed = stage(catalog, path)
-    assert killed.name == str(path)
-    with pytest.raises(TableNotFound):
-        load(catalog, (str(path),))
-    table = stage(catalog, path)
-    publish(catalog, path, table)
-    publish(catalog, path, table)  # a request whose answer was lost is sent again
-    assert pennon.open(path).scan().count_rows() == 1
-    with pytest.raises(TableAlreadyExists):
-        publish(catalog, path, killed)
-    pennon.open(path).append([{"id": 2}])
-    assert pennon.open(path).scan().count_rows() == 2
+def rows(catalog: Catalog, name: tuple[str, ...]) -> int:
+    return pennon.open(load(catalog, name).snapshot.location).scan().count_rows()
 
 
-def test_what_killed_queries_left_goes_when_it_is_old(tmp_path: Path) -> None:
-    catalog = Catalog("lance", str(tmp_path / "lake"))
-    old, running = (stage(catalog, tmp_path / name) for name in ("a", "b"))
+def make_old(folder: Path) -> None:
     last_week = time.time() - timedelta(days=7).total_seconds()
-    left = Path(old.snapshot.location)
-    for path in (left, *left.rglob("*")):
+    for path in (folder, *folder.rglob("*")):
         os.utime(path, (last_week, last_week))
-    stage(catalog, tmp_path / "c")
+
+
+@PLACES
+def test_a_killed_query_leaves_no_table_and_the_next_one_makes_it(
+    catalog: Catalog, tmp_path: Path, *, is_path: bool
+) -> None:
+    name = identifier(tmp_path, "orders", is_path=is_path)
+    killed = stage(catalog, name)
+    assert killed.name == catalog.full_name(name) if not is_path else name[0]
+    with pytest.raises(TableNotFound):
+        load(catalog, name)
+    table = stage(catalog, name)
+    publish(catalog, name, table)
+    publish(catalog, name, table)  # a request whose answer was lost is sent again
+    assert rows(catalog, name) == 1
+    with pytest.raises(TableAlreadyExists):
+        publish(catalog, name, killed)
+    pennon.open(load(catalog, name).snapshot.location).append([{"id": 2}])
+    assert rows(catalog, name) == 2
+
+
+@PLACES
+def test_what_killed_queries_left_goes_when_it_is_old(
+    catalog: Catalog, tmp_path: Path, *, is_path: bool
+) -> None:
+    names = [identifier(tmp_path, name, is_path=is_path) for name in ("a", "b", "c", "d")]
+    old, running, made = (stage(catalog, name) for name in names[:3])
+    left = Path(old.snapshot.location)
+    publish(catalog, names[2], made)
+    make_old(left)
+    make_old(Path(load(catalog, names[2]).snapshot.location))
+    stage(catalog, names[3])
     assert not left.exists()
-    publish(catalog, tmp_path / "b", running)
-    assert pennon.open(tmp_path / "b").scan().count_rows() == 1
+    assert rows(catalog, names[2]) == 1
+    publish(catalog, names[1], running)
+    assert rows(catalog, names[1]) == 1
+
+
+def test_a_query_that_loses_its_name_at_the_last_moment_leaves_nothing(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, register = ("shop", "orders"), Directory.register
+    mine, theirs = stage(catalog, name), stage(catalog, name)
+
+    def after_another(directory: Directory, identifier: tuple[str, ...], location: str) -> None:
+        monkeypatch.undo()
+        publish(catalog, name, theirs)
+        register(directory, identifier, location)
+
+    monkeypatch.setattr(Directory, "register", after_another)
+    with pytest.raises(TableAlreadyExists):
+        publish(catalog, name, mine)
+    table_ddl.discard(catalog, name, mine.stored)
+    folders = {folder.name for folder in Path(catalog.root).iterdir() if folder.is_dir()}
+    assert folders == {"__manifest", Path(load(catalog, name).snapshot.location).name}
+    assert rows(catalog, name) == 1

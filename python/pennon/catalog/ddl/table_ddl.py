@@ -1,7 +1,7 @@
 """CREATE, REPLACE, DROP and RENAME of tables.
 
-A creation is all or nothing: the namespace is made in a fresh folder, and registered under its
-name, or put at its path, as the last step. A drop forgets the name first and deletes the files
+A creation is all or nothing: the namespace is made in a fresh folder, and put at its place and
+registered under its name as the last step. A drop forgets the name first and deletes the files
 afterwards.
 """
 
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -33,8 +31,11 @@ from pennon.catalog.table_registration import relative_location
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.tables.table_folders import (
     delete_files,
+    give_place_back,
+    place_of_name,
     remove_left_beside,
     staging_place,
+    staging_place_of_name,
     take_place,
 )
 from pennon.draft import open_snapshot
@@ -63,7 +64,6 @@ _LOG = logging.getLogger(__name__)
 RESERVED = frozenset(
     {"provider", "location", "comment", "owner", "external", "is_managed_location"}
 )
-_NOT_IN_FOLDERS = re.compile(r"[^\w$.-]", re.ASCII)
 
 
 def create(
@@ -89,7 +89,7 @@ def create(
     except PennonError:
         discard(catalog, identifier, table.stored)
         raise
-    return load(catalog, identifier) if _is_path(identifier) else table
+    return load(catalog, identifier)
 
 
 def stage(
@@ -191,21 +191,24 @@ def publish(
     if _is_path(identifier):
         take_place(location, absolute_place(identifier[0]))
         return
-    directory = Directory(catalog)
-    if _is_named(directory, identifier, location):
+    directory, place = Directory(catalog), place_of_name(catalog, identifier, location)
+    if _is_named(directory, identifier, place):
         return
     existing = _checked_name(catalog, identifier, mode)
     try:
         if existing is None:
-            directory.register(identifier, location)
+            take_place(location, place)
+            directory.register(identifier, place)
         else:
             at = named_at(catalog, identifier, existing.snapshot.location)
             check_sources_stand(catalog, identifier, reads)
             with unchanged_since_read(existing, reads, at):
-                existing.stored.pass_name_on(directory, identifier, location)
+                take_place(location, place)
+                existing.stored.pass_name_on(directory, identifier, place)
     except PennonError:
         # Where a store's answer is lost, the request is repeated and meets its own first change.
-        if not _is_named(directory, identifier, location):
+        if not _is_named(directory, identifier, place):
+            give_place_back(location, place)
             raise
     if existing is not None:
         delete_files(catalog, existing.stored)
@@ -215,7 +218,8 @@ def discard(catalog: Catalog, identifier: Name, table: StoredTable) -> None:
     """Delete the files of a staged table, unless its name points to them."""
     location = table.snapshot.location
     try:
-        is_kept = not _is_path(identifier) and _is_named(Directory(catalog), identifier, location)
+        place = place_of_name(catalog, identifier, location)
+        is_kept = not _is_path(identifier) and _is_named(Directory(catalog), identifier, place)
     except PennonError as error:
         _LOG.warning("files of %s stay, for who names them is not known: %s", location, error)
         return
@@ -369,8 +373,7 @@ def _location(catalog: Catalog, identifier: Name, properties: Mapping[str, str])
     stated = properties.get("location")
     if stated is not None:
         return catalog.address(stated).rstrip("/")
-    folder = _NOT_IN_FOLDERS.sub("_", "$".join(identifier))
-    return catalog.address(f"{secrets.token_hex(4)}_{folder}")
+    return staging_place_of_name(catalog, identifier)
 
 
 def _loaded(catalog: Catalog, identifier: Name) -> Table | None:

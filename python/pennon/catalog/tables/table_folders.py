@@ -1,9 +1,9 @@
 """The folders of tables that are dropped, and of those that a query fills before they are there.
 
 A folder is renamed before its files are deleted, so that who still reads the table misses it as a
-whole, and not one file of it after the other. A table that is named by its path, and filled by a
-query, is filled in a folder beside the path, and gets its place as a whole: there is no empty table
-meanwhile, and none where the process was killed.
+whole, and not one file of it after the other. A table that is filled by a query is filled in a
+folder beside its place, which it gets as a whole: at a path there is no empty table meanwhile, and
+where the process was killed neither a table nor a folder that looks like one.
 
 What a killed process left, ``dropped-<hex>`` and ``pennon-staged-<hex>``, goes with the next table
 that is made or dropped beside it; a staged one, which a query may be filling, when it is old.
@@ -28,14 +28,25 @@ from pennon.manifest.dataset.storage import MANIFEST, storage_failure
 from pennon.manifest.versions.retention import DEFAULT_AGE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pennon.catalog.configured_catalog import Catalog
     from pennon.catalog.layouts import StoredTable
 
-__all__ = ["delete_files", "remove_left_beside", "staging_place", "take_place"]
+__all__ = [
+    "delete_files",
+    "give_place_back",
+    "place_of_name",
+    "remove_left_beside",
+    "staging_place",
+    "staging_place_of_name",
+    "take_place",
+]
 
 _LOG = logging.getLogger(__name__)
 _DROPPED: Final = re.compile(r"dropped-[0-9a-f]{16}")
-_STAGED: Final = re.compile(r"pennon-staged-[0-9a-f]{16}")
+_STAGED: Final = re.compile(r"pennon-staged-([0-9a-f]{8})[0-9a-f]{8}")
+_NOT_IN_FOLDERS: Final = re.compile(r"[^\w$.-]", re.ASCII)
 
 
 def delete_files(catalog: Catalog, table: StoredTable) -> None:
@@ -75,12 +86,44 @@ def staging_place(location: str) -> str:
     return str(place.with_name(f"pennon-staged-{secrets.token_hex(8)}"))
 
 
+def staging_place_of_name(catalog: Catalog, identifier: Sequence[str]) -> str:
+    """Choose where a query fills a table that has a name.
+
+    Args:
+        catalog: The catalog.
+        identifier: Namespaces and name.
+
+    Returns:
+        A folder below the root; in an object store the one that the table keeps.
+    """
+    staged = catalog.address(f"pennon-staged-{secrets.token_hex(8)}")
+    return staged if catalog.is_local else place_of_name(catalog, identifier, staged)
+
+
+def place_of_name(catalog: Catalog, identifier: Sequence[str], staged: str) -> str:
+    """Give the folder that a table gets with its name, always the same for a staged one.
+
+    Args:
+        catalog: The catalog.
+        identifier: Namespaces and name.
+        staged: Where it was filled.
+
+    Returns:
+        A folder below the root; the place itself where that is the table's own already.
+    """
+    digits = _STAGED.fullmatch(staged.removeprefix(catalog.prefix))
+    if digits is None:
+        return staged
+    folder = _NOT_IN_FOLDERS.sub("_", "$".join(identifier))
+    return catalog.address(f"{digits[1]}_{folder}")
+
+
 def take_place(staged: str, location: str) -> None:
-    """Put a table that a query has filled at its path. It may be called again.
+    """Put a table that a query has filled at its place. It may be called again.
 
     Args:
         staged: As ``staging_place`` chose it.
-        location: The path.
+        location: The place.
 
     Raises:
         TableAlreadyExists: Something was put there meanwhile.
@@ -98,6 +141,24 @@ def take_place(staged: str, location: str) -> None:
         if os.path.lexists(location):
             raise TableAlreadyExists(table=location, kind="a folder") from error
         raise storage_failure("create", location, error) from error
+
+
+def give_place_back(staged: str, location: str) -> None:
+    """Take a table from its place again, for it did not get its name.
+
+    Args:
+        staged: Where it was filled.
+        location: The place.
+    """
+    if staged == location:
+        return
+    forget_leaves()
+    try:
+        Path(location).rename(staged)
+    except FileNotFoundError:  # it was refused before it got its place
+        return
+    except OSError as error:
+        _LOG.warning("the files of a table without a name stay in %s: %s", location, error)
 
 
 def remove_left_beside(catalog: Catalog, location: str) -> None:
