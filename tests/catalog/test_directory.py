@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from pennon.errors import (
     PennonError,
     RegistrationRefused,
     RootNotUsable,
+    StorageFailure,
     TableAlreadyExists,
     TableNotFound,
     UnknownImplementation,
@@ -40,6 +42,7 @@ from pennon.errors import (
     WriteConflict,
 )
 from pennon.maintenance.calls.procedures import call
+from pennon.manifest.dataset.storage import open_manifest
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 REGION = {"name": "region", "type": "string", "nullable": True, "metadata": {}}
@@ -213,6 +216,27 @@ def test_a_root_that_cannot_be_used_is_named(tmp_path: Path, root: str, why: str
     catalog = Catalog("lance", str(tmp_path / root))
     with pytest.raises(RootNotUsable, match=why):
         Directory(catalog).create_namespace(("a",), {}, if_not_exists=False)
+
+
+def test_a_store_that_does_not_answer_is_told_without_sources_of_its_client() -> None:
+    store = {
+        "aws_access_key_id": "key",
+        "aws_secret_access_key": "secret",
+        "aws_endpoint": "http://127.0.0.1:9",
+        "allow_http": "true",
+        "region": "us-east-1",
+        "client_max_retries": "0",
+    }
+    place = "s3://no-such-bucket/lake"
+    with pytest.raises(StorageFailure) as refused:
+        Directory(Catalog("lance", place, storage=store)).namespaces(())
+    with pytest.raises(StorageFailure) as closed:
+        open_manifest(place, storage_options=store)
+    for failed in (refused, closed):
+        message = str(failed.value)
+        assert "Check the address, the network and the storage options" in message
+        assert "http://127.0.0.1:9/no-such-bucket" in message
+        assert not re.search(r"\.rs:|DirectoryNamespace|source:", message)
 
 
 def test_an_unknown_implementation_is_named(tmp_path: Path) -> None:

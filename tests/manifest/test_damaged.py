@@ -310,6 +310,28 @@ def test_a_missing_leaf_is_named_when_it_is_read(
     assert re.search(rf"lacks version \d+ of leaf {re.escape(place)}", capsys.readouterr().out)
 
 
+def test_a_damaged_file_of_a_leaf_is_named_with_its_table_by_whatever_reads_it(root: Path) -> None:
+    place = f"b4a3c2d1_{handmade.US}"
+    for file in (root / place / "data").iterdir():
+        file.write_bytes(file.read_bytes()[:100])
+    table = pennon.open(root)
+    reads: tuple[Callable[[], object], ...] = (
+        lambda: table.scan().to_arrow(),
+        lambda: table.scan("id > 0").count_rows(),
+        lambda: table.scan().to_datafusion().collect(),
+        lambda: table.delete("id > 0"),
+        lambda: table.update({"id": "id + 1"}, "id > 0"),
+        lambda: table.merge([{"id": 1}], "id").when_matched_delete().execute(),
+    )
+    for read in reads:
+        with pytest.raises(errors.StorageFailure) as damaged:
+            read()
+        message = str(damaged.value)
+        assert message.startswith(f"[STORAGE_FAILURE] Cannot read {root / place}: LanceError(IO)")
+        assert message.endswith("damaged: restore it from a copy, or drop the table.")
+        assert ".rs:" not in message
+
+
 def test_a_leaf_of_another_type_is_named_with_its_column(root: Path) -> None:
     place = f"b4a3c2d1_{handmade.SALES_LATE}"
     rows = pa.table({"id": ["4"], "event_date": pa.array([20433], pa.date32()), "country": ["US"]})

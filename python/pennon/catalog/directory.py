@@ -40,11 +40,13 @@ from pennon.errors import (
     UnknownImplementation,
     WriteConflict,
 )
+from pennon.manifest.dataset.storage import is_of_storage, storage_failure, storage_problem
 from pennon.manifest.registered_location import change_properties
 
 __all__ = ["Directory", "Registration"]
 
 _CONNECTIONS = 64
+_NOT_STARTED = (ValueError, ImportError, AttributeError, TypeError)
 _PAGE = 1000
 _WHEN_MADE = "Set them in CREATE NAMESPACE … WITH DBPROPERTIES"
 
@@ -384,10 +386,10 @@ def _connect(
     options = {f"storage.{key}": value for key, value in storage}
     try:
         return upstream.connect(implementation, {"root": root, **options})
-    except upstream_errors.LanceNamespaceError as error:
-        raise RootNotUsable(root=root, catalog=name, why=_one_line(error)) from error
-    except (ValueError, ImportError, AttributeError, TypeError) as error:
-        if implementation == "dir":
+    except (*_NOT_STARTED, upstream_errors.LanceNamespaceError) as error:
+        if is_of_storage(error):
+            raise storage_failure("use the root", root, error) from error
+        if implementation == "dir" or not isinstance(error, _NOT_STARTED):
             raise RootNotUsable(root=root, catalog=name, why=_one_line(error)) from error
         raise UnknownImplementation(
             catalog=name, implementation=implementation, why=_one_line(error)
@@ -395,5 +397,4 @@ def _connect(
 
 
 def _one_line(error: Exception) -> str:
-    text = str(error).strip()
-    return (text.splitlines()[0] if text else type(error).__name__).rstrip(". ")
+    return storage_problem(error) or type(error).__name__

@@ -16,7 +16,8 @@ from lance.file import LanceFileSession
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.caching.lance_sessions import forget_sessions, lance_session
-from pennon.errors import LeafMissing, LeafReadAtReference
+from pennon.errors import LeafMissing, LeafReadAtReference, StorageFailure
+from pennon.manifest.dataset.storage import storage_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,6 +29,7 @@ __all__ = [
     "check_is_main",
     "drop_dataset",
     "forget_opened",
+    "leaf_failure",
     "leaf_key",
     "leaf_missing",
     "leaf_uri",
@@ -42,6 +44,7 @@ _DATASET_BYTES: Final = 10 << 10
 _FRAGMENT_BYTES: Final = 1 << 10
 _OPENED_BYTES: Final = 96 << 20
 _MAIN: Final = "main"
+_SAYS_STORAGE: Final = "LanceError(IO)"
 # Beyond so many files of a folder it is listed: a request each takes longer.
 _MOST_ASKED_FOR: Final = 16
 _opened: Final[Cache[lance.LanceDataset]] = Cache(
@@ -181,7 +184,9 @@ def _open(
         )
     except (ValueError, OSError) as error:
         if not _says_missing(error):
-            raise
+            if _SAYS_STORAGE not in str(error):
+                raise
+            raise storage_failure("read", uri, error) from error
         at = "its newest version" if version is None else f"version {version}"
         raise LeafMissing(leaf=location, table=root, version=at) from error
 
@@ -190,6 +195,17 @@ def leaf_missing(dataset: lance.LanceDataset) -> LeafMissing:
     """Give the error that data files of an opened leaf are not there."""
     table, _, leaf = str(dataset.uri).rstrip("/").rpartition("/")
     return LeafMissing(leaf=leaf, table=table, version=f"version {dataset.version}")
+
+
+def leaf_failure(
+    dataset: lance.LanceDataset, error: Exception
+) -> LeafMissing | StorageFailure | None:
+    """Give the error of data files of an opened leaf that cannot be read; None for other errors."""
+    if _says_missing(error):
+        return leaf_missing(dataset)
+    if _SAYS_STORAGE in str(error):
+        return storage_failure("read", str(dataset.uri), error)
+    return None
 
 
 def check_files(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.leaf.dataset import leaf_missing
+from pennon.leaf.dataset import leaf_failure
 from pennon.leaf.read.leaf_view import LeafViews, leaf_name
 from pennon.leaf.read.metadata_columns import is_metadata_column, metadata_array
 from pennon.leaf.schema.array_conversion import convert_batch
@@ -235,9 +235,10 @@ def _converted(
             if batch.num_rows:  # a batch without rows may come without its columns
                 yield leaf_rows.convert(batch)
     except (OSError, pa.ArrowInvalid) as error:
-        if "not found" not in str(error).lower():
+        failure = leaf_failure(leaf_rows.dataset, error)
+        if failure is None:
             raise
-        raise leaf_missing(leaf_rows.dataset) from error
+        raise failure from error
 
 
 def _counted(left: int, leaf_rows: _LeafRows, batch_size: int) -> Iterator[pa.RecordBatch]:

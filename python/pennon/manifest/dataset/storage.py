@@ -34,6 +34,7 @@ __all__ = [
     "open_manifest",
     "reading_failure",
     "storage_failure",
+    "storage_problem",
     "version_numbers",
 ]
 
@@ -46,8 +47,13 @@ StorageOptions = Mapping[str, str]
 
 _POSITION: Final = re.compile(r"(, (location: )?\S*/\S+\.rs:\d+:\d+)+")
 
+# What stands before Lance's own message: the names of its callers.
+_CALLERS: Final = re.compile(r"^.*?(?=LanceError\()")
+
 # What an object store's client prints of itself behind what happened.
-_DETAILS: Final = re.compile(r"(, after \d+ retries|,? source:|, \w+ \{| - HTTP error: ).*")
+_DETAILS: Final = re.compile(
+    r"(, after \d+ retries|,? source:|, \w+ \{|(?<=error sending request)\W).*"
+)
 _LONGEST_PROBLEM: Final = 300
 _ADVICE: Final = (
     (
@@ -224,11 +230,21 @@ def storage_failure(verb: str, location: str, error: Exception) -> StorageFailur
             problem="a name in it is longer than the file system takes",
             advice="Choose a shorter one, of 255 bytes or less",
         )
-    problem = _POSITION.sub("", str(error).partition("\n")[0])
-    problem = _DETAILS.sub("", problem)[:_LONGEST_PROBLEM].rstrip(". ")
+    problem = storage_problem(error)
     lowered = problem.lower()
     advice = next(
         (text for words, text in _ADVICE if any(word in lowered for word in words)),
         "Check the path, the permissions and the storage options",
     )
     return StorageFailure(verb=verb, location=location, problem=problem, advice=advice)
+
+
+def storage_problem(error: Exception) -> str:
+    """Give what Lance says of a failure, in one line and without the places in its sources.
+
+    Example:
+        >>> storage_problem(OSError("External error: LanceError(IO): no answer, /lance/io.rs:1:2"))
+        'LanceError(IO): no answer'
+    """
+    first_line = _CALLERS.sub("", str(error).strip().partition("\n")[0])
+    return _DETAILS.sub("", _POSITION.sub("", first_line))[:_LONGEST_PROBLEM].rstrip(". ")
