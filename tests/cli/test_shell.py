@@ -125,6 +125,7 @@ def test_statements_files_and_a_failure_print_tables_and_one_message(tmp_path: P
     assert done.stderr.startswith("[UNRESOLVED_COLUMN")
     assert "`nothing`" in done.stderr
     assert not any(word in done.stderr for word in ("Traceback", "\tat ", "WARN", '{"ts"'))
+    assert "Project" not in done.stdout + done.stderr  # the plan that is not understood
     assert done.returncode == 1
 
 

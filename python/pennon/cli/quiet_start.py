@@ -74,10 +74,7 @@ def message_of(error: Exception) -> str:
         >>> message_of(Exception("[NO_TABLE] Not there.\n\nJVM stacktrace:\norg.apache…"))
         '[NO_TABLE] Not there.'
     """
-    # Of an exception that PySpark has translated, only its text is asked: its own getMessage
-    # looks the condition up among Spark's and fails for Pennon's.
-    thrown = getattr(error, "java_exception", None)
-    text = str((_thrown_message(thrown) if thrown is not None else None) or error)
+    text = _thrown_message(error) or str(error)
     kept = []
     for line in text.split("JVM stacktrace:", maxsplit=1)[0].splitlines():
         if line.lstrip().startswith(("at ", "Driver stacktrace", "Traceback (most recent")):
@@ -86,8 +83,17 @@ def message_of(error: Exception) -> str:
     return "\n".join(kept).strip()
 
 
-def _thrown_message(thrown: Any) -> str | None:
-    """Give the message of an exception of the JVM, without the plan that Spark's analyzer adds."""
-    is_of_analysis = "getSimpleMessage" in dir(thrown)
-    message: str | None = thrown.getSimpleMessage() if is_of_analysis else thrown.getMessage()
+def _thrown_message(error: Exception) -> str | None:
+    """Give the message of an exception of the JVM, without the plan that Spark's analyzer adds.
+
+    Of any other exception that PySpark has translated only its text is asked: its own getMessage
+    looks the condition up among Spark's and fails for Pennon's.
+    """
+    thrown = getattr(error, "java_exception", None)
+    cause = thrown if thrown is not None else getattr(error, "_origin", None)
+    message: str | None = None
+    if cause is not None and cause.getClass().getSimpleName() == "ExtendedAnalysisException":
+        message = cause.getSimpleMessage()
+    elif thrown is not None:
+        message = thrown.getMessage()
     return message
