@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.worker import wire_declaration
+from tests.worker.worker_client import compared, joined
 
 from pennon.errors import MalformedMessage
 from pennon.worker.messages.plan_messages import OPERATORS
@@ -22,6 +23,11 @@ DECLARED = {
     for name, message in wire_declaration.messages().items()
 }
 REQUESTS = {request.__name__: request for request in wire_declaration.replies()}
+KEYED = {
+    "keys": ["(`c1` + 1)"],
+    **dict.fromkeys(("functions", "grouping", "outputs", "unknown")),
+    "columns": [],
+}
 RECORD = re.compile(r"\brecord (\w+)\(([^{]*?)\)\s*(?:implements [\w, ]+)?\{")
 READ = [
     (path.name, message, re.sub(r"(?<!^)([A-Z])", r"_\1", component).lower())
@@ -125,3 +131,27 @@ def test_an_operator_with_a_field_too_many_or_too_few_is_refused() -> None:
         decoded_plan([{**limit, "offset": 1}])
     with pytest.raises(MalformedMessage, match="LimitMessage has no field count"):
         decoded_plan([{"node": "limit", "child": 0}])
+
+
+@pytest.mark.parametrize(
+    ("operator", "uses"),
+    [
+        ({"node": "group", "child": 0, **KEYED}, True),
+        ({"node": "group", "child": 0, **KEYED, "keys": []}, False),
+        ({"node": "group_limit", "child": 0, "partition": ["`c1`"]}, True),
+        ({"node": "group_limit", "child": 0, "partition": []}, False),
+        ({"node": "opaque", "children": [0], "name": "FlatMapGroupsInPandas"}, True),
+        ({"node": "opaque", "children": [0], "name": "Sort"}, False),
+        (joined(0, 0, "inner"), True),
+        (joined(0, 0, "inner") | {"compared": [compared(1, 11) | {"right": None}]}, True),
+        (joined(0, 0, "inner") | {"compared": []}, False),
+        (joined(0, 0, "inner") | {"broadcast": "left"}, False),
+    ],
+)
+def test_scans_are_packed_where_no_operator_outside_of_subqueries_wants_groups(
+    operator: dict[str, object], *, uses: bool
+) -> None:
+    rows: dict[str, object] = {"node": "opaque", "children": [], "name": "LocalRelation"}
+    assert decoded_plan([rows, operator]).uses_groups is uses
+    beside = [rows, operator, {"node": "scalar", "rows": 0, "value": 1}]
+    assert not decoded_plan(beside).uses_groups

@@ -102,6 +102,8 @@ class DeriveKeysReply:
             partitioning.
         fragments: The parts of the query that the workers compute.
         one_task: Whether all that is left is the work of one task.
+        packed: Whether no operator can use how the scans' rows are grouped, so that any leaves may
+            be read together.
         arrow: An Arrow stream follows.
     """
 
@@ -113,4 +115,5 @@ class DeriveKeysReply:
     computed: Mapping[str, tuple[ComputedKey, ...]]
     fragments: tuple[FragmentReply, ...]
     one_task: bool
+    packed: bool
     arrow: bool

@@ -125,10 +125,10 @@ class ComparedMessage:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonMessage:
-    """Two columns that a join equates."""
+    """Two columns that a join equates; None for a side that is no column."""
 
-    left: ComparedMessage
-    right: ComparedMessage
+    left: ComparedMessage | None
+    right: ComparedMessage | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,8 @@ class JoinMessage:
 
     def node(self, numbers: ColumnNumbers) -> Join:
         """Make the node."""
-        sides = ((it.left.compared(numbers), it.right.compared(numbers)) for it in self.compared)
+        pairs = [(it.left, it.right) for it in self.compared if it.left and it.right]
+        sides = ((left.compared(numbers), right.compared(numbers)) for left, right in pairs)
         comparisons = [ColumnComparison(left, right) for left, right in sides if left and right]
         equated = [comparison for comparison in comparisons if comparison.equates]
         return Join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -24,8 +24,13 @@ from pennon.worker.messages.column_numbers import ColumnNumbers
 from pennon.worker.messages.plan_messages import (
     OPERATORS,
     FilterMessage,
+    GroupLimitMessage,
+    GroupMessage,
+    JoinMessage,
+    OpaqueMessage,
     PruningMessage,
     ScanMessage,
+    WindowMessage,
 )
 from pennon.worker.plans.implied_prunings import with_implied_prunings
 from pennon.worker.plans.kept_plans import find_plan
@@ -35,15 +40,39 @@ if TYPE_CHECKING:
     from pennon.planning import ScanPlan
     from pennon.worker.plans.kept_plans import KeptPlan
 
+# Functions of Python over groups want their keys together.
+_GROUPED_BY_PYTHON: Final = frozenset(
+    f"FlatMap{groups}In{form}" for groups in ("Groups", "CoGroups") for form in ("Pandas", "Arrow")
+)
+
 
 @dataclass(frozen=True, slots=True)
 class DecodedPlan:
-    """The plan, what each of its scans reads, their catalogs, and the numbers of its columns."""
+    """A query as it was told.
+
+    Args:
+        plan: The plan.
+        scans: What each of its scans reads.
+        catalogs: Their catalogs.
+        columns: The numbers of its columns.
+        groupings: Positions of the operators that want rows of equal keys in one task.
+    """
 
     plan: Plan
     scans: Mapping[int, ScanPlan]
     catalogs: frozenset[str]
     columns: ColumnNumbers
+    groupings: frozenset[int]
+
+    @property
+    def uses_groups(self) -> bool:
+        """Whether an operator can use how the rows of scans are grouped.
+
+        Spark decides about the plan of a subquery by itself.
+        """
+        values = (self.plan.children(at)[1] for at in self.plan.scalars)
+        apart = {below for value in values for below in self.plan.subtree(value)}
+        return not self.groupings <= apart
 
 
 def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
@@ -59,6 +88,7 @@ def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
     catalogs: set[str] = set()
     numbers = ColumnNumbers()
     prunings: dict[int, Sequence[PruningMessage]] = {}
+    groupings: set[int] = set()
     nodes: list[PlanNode] = []
     for position, tagged in enumerate(messages):
         kind, fields = tagged.get("node"), {k: v for k, v in tagged.items() if k != "node"}
@@ -74,12 +104,29 @@ def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
             continue
         if isinstance(message, FilterMessage):
             prunings[position] = message.prunings
+        if _wants_groups(message):
+            groupings.add(position)
         try:
             nodes.append(message.node(numbers))
         except (TypeError, ValueError) as error:
             raise MalformedMessage(why=f"a plan node of kind {kind}: {error}") from error
     plan = with_implied_prunings(Plan(tuple(nodes)), prunings)
-    return DecodedPlan(plan, plans, frozenset(catalogs), numbers)
+    return DecodedPlan(plan, plans, frozenset(catalogs), numbers, frozenset(groupings))
+
+
+def _wants_groups(message: object) -> bool:
+    """Whether an operator wants rows of equal keys in one task, for which Spark would shuffle."""
+    match message:
+        case JoinMessage(broadcast=None, compared=keys):
+            # Spark shuffles the side that compares an expression onto the other one.
+            return bool(keys)
+        case GroupMessage(keys=keys):
+            return bool(keys)
+        case WindowMessage(partition=keys) | GroupLimitMessage(partition=keys):
+            return bool(keys)
+        case OpaqueMessage(name=name):
+            return name in _GROUPED_BY_PYTHON
+    return False
 
 
 def _scan(message: ScanMessage, kept: KeptPlan, numbers: ColumnNumbers) -> Scan:

@@ -85,6 +85,7 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
         },
         fragments=tuple(fragment.reply for fragment in fragments),
         one_task=chosen.is_one_task,
+        packed=not decoded.uses_groups,
         arrow=True,
     )
     frames.send_json(encode(reply))

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "ddc4e69757db"
+PROTOCOL: Final = "65ce44bc94a4"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

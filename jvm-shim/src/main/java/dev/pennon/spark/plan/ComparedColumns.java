@@ -20,15 +20,13 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 /**
  * What a join's condition compares by = or <=>, as the worker is told it: columns and the casts
  * around them. Which of them put equal rows into equal partitions is for the worker to say.
- *
- * @param pairs the comparisons of a column of each side
- * @param comparesAny whether a column is compared with anything, were it an expression of the other
- *     side
  */
-record ComparedColumns(ArrayNode pairs, boolean comparesAny) {
-  static ComparedColumns of(Join join) {
+final class ComparedColumns {
+  private ComparedColumns() {}
+
+  /** The comparisons of a column of one side, with null for a side that is no column. */
+  static ArrayNode of(Join join) {
     ArrayNode pairs = Messages.array();
-    boolean comparesAny = false;
     Expression whole = join.condition().getOrElse(() -> Literal.TrueLiteral());
     for (Expression condition : conjuncts(whole)) {
       if (condition instanceof EqualTo || condition instanceof EqualNullSafe) {
@@ -38,15 +36,12 @@ record ComparedColumns(ArrayNode pairs, boolean comparesAny) {
         ObjectNode left = column(inOrder ? equality.left() : equality.right(), ofLeft);
         ObjectNode right =
             column(inOrder ? equality.right() : equality.left(), join.right().outputSet());
-        comparesAny |= left != null || right != null;
-        if (left != null && right != null) {
-          ObjectNode pair = pairs.addObject();
-          pair.set("left", left);
-          pair.set("right", right);
+        if (left != null || right != null) {
+          pairs.addObject().<ObjectNode>set("left", left).set("right", right);
         }
       }
     }
-    return new ComparedColumns(pairs, comparesAny);
+    return pairs;
   }
 
   /** A column of one side: its text, and the types that it is cast to, its own first. */

@@ -153,7 +153,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (!outline.hasScans()) {
       return plan;
     }
-    if (!outline.hasGroupings() && !outline.hasWorkForWorker() && listener == null) {
+    if (!outline.asksWorker() && listener == null) {
       return PackedScans.in(plan);
     }
     ObjectNode request = request(outline, conf, plan instanceof Command);
@@ -171,10 +171,10 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
         FragmentRewrite fragments = new FragmentRewrite(keys, outline);
         rewritten = new DerivedKeyRewrite(keys, fragments).rewrite(root);
       }
-      boolean packs = !outline.hasGroupings() && listener == null;
-      return reply.oneTask()
-          ? OneTask.in(rewritten)
-          : packs ? PackedScans.in(rewritten) : rewritten;
+      if (reply.oneTask()) {
+        return OneTask.in(rewritten);
+      }
+      return reply.packed() && listener == null ? PackedScans.in(rewritten) : rewritten;
     } catch (Exception e) {
       return UndecidedPlans.kept(plan, e, conf);
     }

@@ -32,10 +32,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.FlatMapCoGroupsInArrow;
-import org.apache.spark.sql.catalyst.plans.logical.FlatMapCoGroupsInPandas;
-import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInArrow;
-import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInPandas;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -78,8 +74,7 @@ final class PlanOutline {
   private final Map<Integer, SplitAggregate> splits = new HashMap<>();
   private final RowLimits limits = new RowLimits();
   private int scans;
-  private int groupings;
-  private int computed;
+  private int asking;
 
   PlanOutline(JoinSelectionHelper spark, SQLConf conf) {
     this.broadcasts = new BroadcastSide(spark, conf);
@@ -95,14 +90,9 @@ final class PlanOutline {
     return scans > 0;
   }
 
-  /** Whether there is an operator that could profit from a key. */
-  boolean hasGroupings() {
-    return groupings > 0;
-  }
-
-  /** Whether there is an aggregate, a join or a window, which the worker may compute. */
-  boolean hasWorkForWorker() {
-    return computed > 0;
+  /** Whether there is an operator of which the worker may have something to say. */
+  boolean asksWorker() {
+    return asking > 0;
   }
 
   /** The two halves of an aggregate; null when it has none. */
@@ -151,7 +141,7 @@ final class PlanOutline {
     if (plan instanceof Window window) {
       Node node = window("window", plan, window.child(), window.partitionSpec());
       WindowText.describe(window, (ObjectNode) nodes.get(node.position()));
-      computed++;
+      asking++;
       return node;
     }
     if (plan instanceof WindowGroupLimit limit) {
@@ -159,7 +149,8 @@ final class PlanOutline {
     }
     limits.note(plan);
     List<Node> children = items(plan.children()).stream().map(this::outline).toList();
-    groupings += isGroupedByPython(plan) ? 1 : 0;
+    // Functions over groups, as of pandas, want their keys together.
+    asking += plan.nodeName().contains("Groups") ? 1 : 0;
     return plan instanceof OneRowRelation
         ? add(plan, Kind.OPAQUE, node("one_row"), children)
         : opaque(plan, children);
@@ -190,23 +181,12 @@ final class PlanOutline {
   /** The position of an operator's rows beside the values of the subqueries that it names. */
   private int besideScalars(LogicalPlan plan, Node child) {
     int rows = child.position();
-    int before = groupings;
     for (LogicalPlan subquery : ScalarSubqueries.of(plan)) {
       int value = outline(subquery).position();
       nodes.add(node("scalar").put("rows", rows).put("value", value));
       rows = nodes.size() - 1;
     }
-    // Its own plan is decided upon by itself, unless it becomes a part of this one.
-    groupings = before;
     return rows;
-  }
-
-  /** Functions over groups want their keys together, and get nothing but them. */
-  private static boolean isGroupedByPython(LogicalPlan plan) {
-    return plan instanceof FlatMapGroupsInPandas
-        || plan instanceof FlatMapGroupsInArrow
-        || plan instanceof FlatMapCoGroupsInPandas
-        || plan instanceof FlatMapCoGroupsInArrow;
   }
 
   private Node scan(DataSourceV2ScanRelation relation) {
@@ -232,8 +212,7 @@ final class PlanOutline {
     message.set("keys", ExpressionText.ofEach(aggregate.groupingExpressions()));
     message.set("columns", ExpressionText.ofValues(columnsOf(aggregate)));
     splits.put(nodes.size(), SplitAggregate.of(aggregate, message));
-    computed++;
-    groupings += aggregate.groupingExpressions().isEmpty() ? 0 : 1;
+    asking++;
     return add(aggregate, Kind.GROUP, message, List.of(child));
   }
 
@@ -249,13 +228,12 @@ final class PlanOutline {
     BuildSide broadcast = broadcasts.of(join);
     boolean isBroadcast = broadcast != null;
     List<Node> children = List.of(outline(join.left()), outline(join.right()));
-    computed++;
-    ComparedColumns compared = ComparedColumns.of(join);
+    asking++;
     Expression condition = join.condition().getOrElse(() -> Literal.TrueLiteral());
     ObjectNode message = node("join");
     message.put("left", children.get(0).position()).put("right", children.get(1).position());
     message.put("type", typeName(join.joinType())).put("text", condition.sql());
-    message.set("compared", compared.pairs());
+    message.set("compared", ComparedColumns.of(join));
     message.put("null_safe", condition.exists(e -> e instanceof EqualNullSafe));
     message.put(
         "condition", join.joinType() instanceof LeftSingle$ ? null : ExpressionText.ofValue(condition));
@@ -268,9 +246,7 @@ final class PlanOutline {
       nodes.add(message);
       return new Node(join, Kind.PASS, nodes.size() - 1, isLeft ? 1 : 0, children);
     }
-    // Spark shuffles the side that compares an expression onto the other one.
-    groupings += compared.comparesAny() ? 1 : 0;
-    return add(join, compared.pairs().isEmpty() ? Kind.OPAQUE : Kind.JOIN, message, children);
+    return add(join, Kind.JOIN, message, children);
   }
 
   /** What leaves the rows of one child where they are, and is not for the worker. */
@@ -340,7 +316,6 @@ final class PlanOutline {
     Node child = outline(input);
     ObjectNode message = node(kind).put("child", child.position());
     message.set("partition", ExpressionText.ofEach(partitionSpec));
-    groupings += partitionSpec.isEmpty() ? 0 : 1;
     return add(plan, Kind.WINDOW, message, List.of(child));
   }
 

@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
  * @param declined the scans that are to be shuffled, and report nothing
  * @param fragments the parts of the query that the worker takes over
  * @param oneTask whether the whole query is so small that one task computes it
+ * @param packed whether no operator can use how the scans' rows are grouped
  * @param verdicts what was found at each join, aggregate and window, for people
  */
 public record DeriveKeysReply(
@@ -27,6 +28,7 @@ public record DeriveKeysReply(
     Set<Integer> declined,
     List<FragmentReply> fragments,
     boolean oneTask,
+    boolean packed,
     List<JsonNode> verdicts) {
   /** A function of columns. */
   public record ComputedKey(String function, int numBuckets, List<ColumnPath> columns) {}
