@@ -30,7 +30,7 @@ __all__ = ["Cancelled", "Format", "Output", "execute", "silence_query_context"]
 _LOOK_SECONDS: Final = 0.1
 _PROGRESS_AFTER_SECONDS: Final = 1.0
 _END_SECONDS: Final = 10.0
-_CHANGES: Final = (("rowsWritten", "written"), ("rowsDeleted", "deleted or replaced"))
+_CHANGES: Final = (("recordsWritten", "written"), ("rowsDeleted", "deleted or replaced"))
 
 
 class Format(StrEnum):

@@ -102,7 +102,7 @@ def test_the_page_of_a_query_in_the_workers_tells_what_it_took(
             " WHERE k < 3 AND id > 600 GROUP BY k"
         )
         assert len(joined.collect()) == 3
-    shown = told(spark, "BatchScan")
+    shown = told(spark, f"BatchScan {facts}, {kinds}")
     (partitions,), (skipped,) = shown["partitions read"], shown["partitions skipped"]
     assert (number(partitions), number(skipped)) == (3 + 3, 9 + 9)
     # The three partitions of either table, before the filter on id.
@@ -125,7 +125,18 @@ def test_a_write_tells_partitions_files_and_bytes(
     found = metrics_of(insert._jdf.queryExecution().executedPlan().commandPhysicalPlan())
     (folder,) = lake.glob(f"*{namespace.removeprefix('lance.')}$t")
     files = [file for file in folder.rglob("data/*.lance") if "__manifest" not in file.parts]
-    assert found["rowsWritten"] == 600
+    assert found["recordsWritten"] == 600
     assert found["partitionsWritten"] == partitions
     assert found["filesWritten"] == len(files) > 0
     assert found["bytesWritten"] == sum(file.stat().st_size for file in files)
+    # Spark's page of the stages has the rows, too.
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    stage = spark.sparkContext._jsc.sc().statusStore().lastStageAttempt(last_stage(spark))
+    assert stage.outputRecords() == 600
+
+
+def last_stage(spark: SparkSession) -> int:
+    jobs = spark.sparkContext.statusTracker()
+    job = jobs.getJobInfo(max(jobs.getJobIdsForGroup(None)))
+    assert job is not None
+    return max(job.stageIds)

@@ -5,10 +5,15 @@ import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
 import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.Option;
@@ -49,14 +54,27 @@ public final class ScanRelations {
     return relation.makeCopy(parameters(relation, scan, output));
   }
 
-  /** A node of that table with another scan, of which nothing is known but its output. */
-  public static LogicalPlan unordered(
-      DataSourceV2ScanRelation relation, Scan scan, Seq<AttributeReference> output) {
-    Object[] parameters = parameters(relation, scan, output);
+  /** A node whose scan stands for several, of which nothing is known but its output. */
+  public static LogicalPlan ofSeveral(
+      List<DataSourceV2ScanRelation> scans, Scan scan, Seq<AttributeReference> output) {
+    Stream<Table> tables = scans.stream().map(one -> one.relation().table());
+    String names = tables.map(Table::name).distinct().collect(Collectors.joining(", "));
+    Object[] first = items(scans.get(0).relation().productIterator().toSeq()).toArray();
+    first[0] = new ReadTables(names);
+    Object[] parameters = parameters(scans.get(0), scan, output);
+    parameters[0] = scans.get(0).relation().makeCopy(first);
     for (int other = KEY_GROUPED_PARTITIONING; other < parameters.length; other++) {
       parameters[other] = nothing(parameters[other]);
     }
-    return relation.makeCopy(parameters);
+    return scans.get(0).makeCopy(parameters);
+  }
+
+  /** Spark wants a scan to have one table, and shows its name. */
+  private record ReadTables(String name) implements Table {
+    @Override
+    public Set<TableCapability> capabilities() {
+      return Set.of(TableCapability.BATCH_READ);
+    }
   }
 
   private static Object[] parameters(

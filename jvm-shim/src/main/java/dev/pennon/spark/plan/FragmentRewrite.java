@@ -84,16 +84,13 @@ final class FragmentRewrite {
     }
     FragmentScan scan =
         new FragmentScan(fragment, keys.of(fragment.root()), schema, rows);
-    return ScanRelations.unordered(
-        firstTable(rows), scan, sequence(output));
+    return ScanRelations.ofSeveral(scansOf(rows), scan, sequence(output));
   }
 
-  /** Spark wants a scan to have a table; it shows its name. */
-  private static DataSourceV2ScanRelation firstTable(LogicalPlan plan) {
+  private static List<DataSourceV2ScanRelation> scansOf(LogicalPlan plan) {
     return items(plan.collectLeaves()).stream()
         .filter(leaf -> PennonScan.of(leaf) != null)
         .map(DataSourceV2ScanRelation.class::cast)
-        .findFirst()
-        .orElseThrow(() -> new IllegalStateException("a fragment holds no scan"));
+        .toList();
   }
 }

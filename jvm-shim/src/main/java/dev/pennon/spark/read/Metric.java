@@ -20,7 +20,7 @@ public enum Metric {
   ROWS_SCANNED("rowsScanned", "rows scanned by the workers"),
   BYTES_SCANNED("bytesScanned", "bytes scanned by the workers"),
   SPILLED("workerSpilledBytes", "bytes spilled by the workers"),
-  ROWS_WRITTEN("rowsWritten", "number of rows sent to the worker"),
+  ROWS_WRITTEN("recordsWritten", "number of rows sent to the worker"),
   PARTITIONS_WRITTEN("partitionsWritten", "number of partitions written"),
   FILES_WRITTEN("filesWritten", "number of files written"),
   BYTES_WRITTEN("bytesWritten", "number of bytes written"),
