@@ -8,8 +8,11 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from tests.separate_process import ENVIRONMENT
@@ -17,8 +20,12 @@ from tests.separate_process import ENVIRONMENT
 import pennon
 from pennon.cli import quiet_start, shell
 from pennon.cli.output.row_format import print_table
+from pennon.cli.query_run import Cancelled, Output, execute
 from pennon.cli.statements import statements_of
 from pennon.session import spark as session_builder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.mark.parametrize(
@@ -148,6 +155,34 @@ def test_an_example_runs_again_and_again(tmp_path: Path) -> None:
     assert pennon.connect(tmp_path).list_namespaces() == []
 
 
+def test_ctrl_c_leaves_no_call_to_the_jvm_in_the_middle(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A real Spark is asked for its stages too rarely to be interrupted just then."""
+    asked = threading.Event()
+    cancelled = threading.Event()
+
+    class Tracker:
+        def getActiveStageIds(self) -> list[int]:  # noqa: N802 - PySpark's name
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)  # where KeyboardInterrupt would be raised
+            asked.set()
+            return []
+
+    context = SimpleNamespace(statusTracker=Tracker, cancelAllJobs=cancelled.set)
+    spark = SimpleNamespace(
+        sparkContext=context, sql=lambda _: cancelled.wait(60) and SimpleNamespace(columns=[])
+    )
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with pytest.raises(Cancelled):
+        execute(cast("SparkSession", spark), "SELECT 1", Output())
+    assert asked.is_set()
+    assert cancelled.is_set()
+    assert capsys.readouterr().err.endswith("Cancelled.\n")
+    with pytest.raises(KeyboardInterrupt):  # as it was
+        signal.raise_signal(signal.SIGINT)
+
+
 @pytest.mark.slow
 def test_ctrl_c_cancels_a_query_and_the_prompt_is_back(tmp_path: Path) -> None:
     pytest.importorskip("prompt_toolkit")
@@ -164,7 +199,7 @@ def test_ctrl_c_cancels_a_query_and_the_prompt_is_back(tmp_path: Path) -> None:
             "pennon> ", "SELECT count(*) FROM range(1000000) a CROSS JOIN range(1000000) b;\r"
         )
         screen.wait_for("tasks")
-        os.kill(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)  # a terminal's goes to all processes, the JVM too
         screen.wait_for("Cancelled.")
         screen.type_after("pennon> ", "SELECT 40 +\r 2 AS sum;\r")
         screen.wait_for("(1 row)")

@@ -1,13 +1,15 @@
 """Runs one statement for a person: prints rows, shows progress, cancels on Ctrl-C.
 
-The statement runs in a thread of its own, so that this one can hear Ctrl-C at any time: a thread
-that waits for the JVM cannot leave without spoiling its connection.
+The statement runs in a thread of its own, so that this one can hear Ctrl-C at any time. A thread
+that waits for the JVM cannot leave without spoiling its connection, nor can this one where it asks
+for progress: while a statement runs, Ctrl-C is noted and interrupts nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 import sys
 import threading
 import time
@@ -112,29 +114,28 @@ class _Run:
         statement = pool.submit(self._run)
         pool.shutdown(wait=False)
         progress = _Progress(self._spark)
-        try:
-            while not wait([statement], _LOOK_SECONDS).done:
+        with _interrupt_noted() as interrupt:
+            while not wait([statement], _LOOK_SECONDS).done and not interrupt.is_set():
                 waited = time.monotonic() - started
                 if waited > _PROGRESS_AFTER_SECONDS and not self._is_printing.is_set():
                     progress.show()
-        except KeyboardInterrupt:
             progress.clear()
-            self._cancel(statement)
-            raise Cancelled from None
-        finally:
-            progress.clear()
+            if interrupt.is_set():
+                self._cancel(statement, interrupt)
+                raise Cancelled
         failure = statement.result()
         show_lines(self._paged)
         if self._output.is_timed and failure is None:
             sys.stdout.write(f"{time.monotonic() - started:.1f} s\n")
         return failure
 
-    def _cancel(self, statement: Future[Exception | None]) -> None:
+    def _cancel(self, statement: Future[Exception | None], interrupt: threading.Event) -> None:
         self._is_cancelled.set()
         sys.stderr.write("\nCancelling …\n")
-        with contextlib.suppress(KeyboardInterrupt, *quiet_start.spark_errors()):
+        interrupt.clear()  # the next one ends the waiting
+        with contextlib.suppress(*quiet_start.spark_errors()):
             end = time.monotonic() + _END_SECONDS
-            while not statement.done() and time.monotonic() < end:
+            while not (statement.done() or interrupt.is_set()) and time.monotonic() < end:
                 # Again and again: a statement that was still being planned has no job yet.
                 self._spark.sparkContext.cancelAllJobs()
                 wait([statement], _LOOK_SECONDS)
@@ -198,6 +199,20 @@ class _Run:
                 self._has_more = True
                 return
             yield row
+
+
+@contextlib.contextmanager
+def _interrupt_noted() -> Iterator[threading.Event]:
+    """Give an event that Ctrl-C sets, instead of raising KeyboardInterrupt wherever it comes."""
+    interrupt = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: interrupt.set())
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _Stop(Exception):
