@@ -206,7 +206,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """``sum``, ``count``, ``min``, ``max``, ``bit_and``, a variance of one argument, and the like.
+    """``sum``, ``count``, ``min``, ``max``, ``bit_and``, a variance, ``corr``, and the like.
 
     Args:
         output: Attribute of the result.
@@ -214,6 +214,7 @@ class AggregateCall:
         argument: Its text.
         type: Type of the result; None if unknown.
         argument_type: Type of the argument; None if unknown.
+        others: The texts of its other arguments.
     """
 
     output: int
@@ -221,6 +222,7 @@ class AggregateCall:
     argument: str | None
     type: pa.DataType | None
     argument_type: pa.DataType | None = None
+    others: tuple[str | None, ...] = ()
 
     @property
     def is_distinct(self) -> bool:

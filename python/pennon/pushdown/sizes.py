@@ -25,6 +25,7 @@ from pennon.plan import (
     Window,
     children_of,
 )
+from pennon.predicate.expressions.distributions import PERCENTILES
 from pennon.pushdown.selects.join_conditions import is_hashed, null_aware_pair
 
 if TYPE_CHECKING:
@@ -117,12 +118,16 @@ def _most_values(plan: Plan, position: int, attribute: int) -> float:
 
 
 def holds_rows(plan: Sequence[PlanNode], positions: Iterable[int]) -> bool:
-    """Whether there is a window of what is read, and not of groups: its rows stay in memory."""
+    """Whether rows of what is read, and not groups, stay in memory: for windows, percentiles."""
     holding: set[int] = set()
     for position in sorted(positions):
         node = plan[position]
         if isinstance(node, Scan) or not holding.isdisjoint(children_of(node)):
             if isinstance(node, Window) and not node.is_limit:
+                return True
+            if isinstance(node, Group) and any(
+                call.name in PERCENTILES for call in node.calls or ()
+            ):
                 return True
             if not isinstance(node, Group):
                 holding.add(position)

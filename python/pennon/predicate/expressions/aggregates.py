@@ -31,17 +31,18 @@ from pennon.predicate.typed import (
     enclosed,
     integer,
     is_null,
+    is_plain,
     lossy_cast,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pennon.predicate.semantics import Semantics
 
 # Sums of at most this many decimal digits more than their values cannot overflow: 10**10 rows.
 SUM_DIGITS: Final = 10
 BITS: Final = frozenset({"bit_and", "bit_or", "bit_xor"})
-MOMENTS: Final = frozenset({"var_samp", "var_pop", "stddev_samp", "stddev_pop"})
-"""What is not put together of the parts of a group: the whole group has to be in one place."""
 
 
 def total(value: Typed, semantics: Semantics, *, is_distinct: bool = False) -> Typed:
@@ -123,6 +124,48 @@ def extreme(operator: type[exp.Min | exp.Max], value: Typed) -> Typed:
     return Typed(tree, value.type)
 
 
+def extreme_pair(
+    operator: type[exp.Min | exp.Max], is_counted: exp.Expr, values: Mapping[str, Typed]
+) -> Typed:
+    """Give the least or the greatest of pairs, as structs are ordered (``min_by``, ``max_by``).
+
+    Args:
+        operator: Which of them.
+        is_counted: Which rows have a pair; only such as have a first value.
+        values: The first value, and the other one, by their names in the struct.
+
+    Raises:
+        Declined: A value can be an error, or has no order.
+    """
+    ordering, value = values.values()
+    # Spark computes the other value for some of the rows: which, depends on their order.
+    if value.can_fail or (ordering.can_fail and pa.types.is_boolean(ordering.type)):
+        raise Declined(why="a value that can be an error, beside an extreme")
+    names = [exp.Literal.string(name) for name in values]
+    first, other = (
+        Typed(choice((is_counted.copy(), value.tree), default=None), value.type)
+        for value in values.values()
+    )
+    if any(not is_plain(value.type) for value in (first, other)):
+        raise Declined(why=f"a value beside one of {first.type}")
+    is_greatest = operator is exp.Max
+    # An order by one column twice ends DataFusion 54: the second key is a call.
+    again = Typed(call("greatest", other.tree.copy()), other.type)
+    order = [
+        exp.Ordered(
+            this=enclosed(comparable(key)),
+            desc=is_greatest,
+            nulls_first=key is again and not is_greatest,
+        )
+        for key in (first, again)
+    ]
+    beside = call("first_value", exp.Order(this=other.tree.copy(), expressions=order))
+    best = extreme(operator, first)
+    pair = call("named_struct", names[0], best.tree, names[1], beside)
+    kind = pa.struct([(name, value.type) for name, value in values.items()])
+    return Typed(choice((is_null(best.tree.copy()), exp.Null()), default=pair), kind)
+
+
 def _float(text: str, like: Typed) -> exp.Expr:
     return cast(exp.Literal.string(text), like.type)
 
@@ -140,30 +183,6 @@ def bits(name: str, value: Typed) -> Typed:
     if not value.is_integer:
         raise Declined(why=f"{name} of {value.type}")
     return Typed(cast(call(name, value.tree), value.type), value.type)
-
-
-def moment(name: str, value: Typed) -> Typed:
-    """Give a variance or standard deviation, of which the last digits depend on the order.
-
-    Both engines keep a running mean and the squares around it; both give NULL for too few values.
-
-    Args:
-        name: ``var_samp``, ``var_pop``, ``stddev_samp`` or ``stddev_pop``.
-        value: Of what; Spark has cast it to DOUBLE.
-
-    Raises:
-        Declined: No DOUBLE.
-    """
-    if value.type != pa.float64():
-        raise Declined(why=f"a {name} of {value.type}")
-    tree = call(name, value.tree)
-    if name in ("var_pop", "stddev_pop"):
-        # Without keys DataFusion says 0 of one value, whatever it is; of NaN or infinity it is NaN.
-        # Sums and counts would clash with others of the same column: its names leave casts out.
-        is_alone = is_null(call("var_samp", value.tree.copy()))
-        zero = binary(exp.Sub, call("avg", value.tree.copy()), call("avg", value.tree.copy()))
-        tree = choice((is_alone, zero), default=tree)
-    return Typed(tree, pa.float64())
 
 
 def _sum(tree: exp.Expr, *, is_distinct: bool = False) -> exp.Expr:

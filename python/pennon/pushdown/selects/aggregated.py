@@ -15,12 +15,26 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.expressions.aggregates import BITS, MOMENTS, bits, extreme, moment, total
+from pennon.predicate.expressions.aggregates import (
+    BITS,
+    bits,
+    extreme,
+    extreme_pair,
+    total,
+)
+from pennon.predicate.expressions.distributions import (
+    CO_MOMENTS,
+    MOMENTS,
+    PERCENTILES,
+    co_moment,
+    moment,
+    percentile,
+)
 from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined
-from pennon.predicate.typed import Typed
-from pennon.pushdown.selects.counted_together import counted_together
+from pennon.predicate.typed import Typed, stated_integer
+from pennon.pushdown.selects.counted_together import counted_together, values_together
 from pennon.pushdown.selects.expression_texts import columns_of
 from pennon.pushdown.selects.selected import Selected, named, quoted_columns, selected_from
 
@@ -50,20 +64,20 @@ def aggregated(
         return Typed(exp.Count(this=exp.Star()), pa.int64())
     if call.name in ("count", "count_distinct"):
         return _count(call, columns, semantics)
+    if call.name in ("min", "max"):
+        return _extreme(call, columns, semantics)
     value = typed_expression(call.argument, columns, semantics)
     match call.name:
         case "sum":
             return total(value, semantics)
         case "sum_distinct":
             return total(value, semantics, is_distinct=True)
-        case "min":
-            return extreme(exp.Min, value)
-        case "max":
-            return extreme(exp.Max, value)
         case name if name in BITS:
             return bits(name, value)
         case name if name in MOMENTS:
             return moment(name, value)
+        case name if name in CO_MOMENTS | PERCENTILES:
+            return _of_two(call, value, columns, semantics)
     raise Declined(why=f"the aggregate function {call.name}")
 
 
@@ -75,6 +89,32 @@ def _count(call: AggregateCall, columns: Mapping[str, pa.DataType], semantics: S
     if call.is_distinct:
         counted = exp.Distinct(expressions=[comparable(value)])
     return Typed(exp.Count(this=counted), pa.int64())
+
+
+def _of_two(
+    call: AggregateCall,
+    value: Typed,
+    columns: Mapping[str, pa.DataType],
+    semantics: Semantics,
+) -> Typed:
+    other, *more = (typed_expression(text, columns, semantics) for text in call.others)
+    if call.name in CO_MOMENTS:
+        return co_moment(call.name, (value, other), semantics)
+    if any(stated_integer(frequency) != 1 for frequency in more):
+        raise Declined(why="a percentile of values that count several times")
+    is_reversed = call.name == "percentile_reversed"
+    return percentile(value, other, semantics, is_reversed=is_reversed)
+
+
+def _extreme(
+    call: AggregateCall, columns: Mapping[str, pa.DataType], semantics: Semantics
+) -> Typed:
+    operator = exp.Max if call.name == "max" else exp.Min
+    together = values_together(call.argument, columns, semantics)
+    if together is None:
+        return extreme(operator, typed_expression(call.argument, columns, semantics))
+    is_counted, values = together
+    return extreme_pair(operator, is_counted, values)
 
 
 def with_argument_columns(

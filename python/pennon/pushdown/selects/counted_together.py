@@ -1,4 +1,4 @@
-"""Several values that are counted as one: ``count(a, b)`` and ``count(DISTINCT a, b)``.
+"""Several values that are one: ``count(a, b)``, ``count(DISTINCT a, b)``, ``max_by(a, b)``.
 
 NULL rules: a row in which one of the values is NULL does not count. DataFusion counts one value, so
 the several are a struct, which is NULL in such a row; of it Spark counts the different ones where
@@ -51,6 +51,36 @@ def counted_together(
         >>> counted_together("`c1`", {"c1": pa.int32()}, Semantics()) is None
         True
     """
+    pair = values_together(text, columns, semantics)
+    if pair is None:
+        return None
+    is_counted, values = pair
+    if any(value.can_fail for value in values.values()):
+        raise Declined(why="a value that can be an error, counted with others")
+    fields: list[exp.Expr] = []
+    for name, value in values.items():
+        fields += [exp.Literal.string(name), comparable(value)]
+    whole = call("named_struct", *fields)
+    types = pa.struct([(name, value.type) for name, value in values.items()])
+    return Typed(choice((is_counted, whole), default=None), types)
+
+
+def values_together(
+    text: str | None, columns: Mapping[str, pa.DataType], semantics: Semantics
+) -> tuple[exp.Expr, dict[str, Typed]] | None:
+    """Read several values that are one argument of an aggregate.
+
+    Args:
+        text: The argument: a CASE of one condition and a ``named_struct``.
+        columns: The types of the columns below.
+        semantics: The session's.
+
+    Returns:
+        The condition, and the values by their names; None where the argument is one value.
+
+    Raises:
+        Declined: A value is not known to be computed as Spark does.
+    """
     parsed = tree_of(text)
     tree = None if parsed is None else parsed.unnest()
     if not isinstance(tree, exp.Case) or len(tree.args["ifs"]) != 1:
@@ -59,14 +89,7 @@ def counted_together(
     together = branch.args["true"]
     if not isinstance(together, exp.Struct):
         return None
-    fields: list[exp.Expr] = []
-    types: list[tuple[str, pa.DataType]] = []
+    values: dict[str, Typed] = {}
     for field in together.expressions:
-        value = typed_expression(field.expression, columns, semantics)
-        if value.can_fail:
-            raise Declined(why="a value that can be an error, counted with others")
-        fields += [exp.Literal.string(field.name), comparable(value)]
-        types.append((field.name, value.type))
-    whole = call("named_struct", *fields)
-    is_counted = typed_condition(branch.this, columns, semantics)
-    return Typed(choice((is_counted, whole), default=None), pa.struct(types))
+        values[field.name] = typed_expression(field.expression, columns, semantics)
+    return typed_condition(branch.this, columns, semantics), values

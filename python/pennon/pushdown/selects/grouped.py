@@ -9,7 +9,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.plan import Output
-from pennon.predicate.expressions.aggregates import MOMENTS, is_cut
+from pennon.predicate.expressions.aggregates import is_cut
+from pennon.predicate.expressions.distributions import OF_WHOLE_GROUPS
 from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import is_carried
@@ -84,7 +85,7 @@ def grouped(
             key = Output(call.output, call.argument, call.argument_type)
             add_key(call.output, together or node.write_key(key, below.types))
             continue
-        if is_merged and call.name in MOMENTS:
+        if is_merged and call.name in OF_WHOLE_GROUPS:
             raise Declined(why=f"the {call.name} of a group that several tasks have")
         result = node.write_call(call, below.types)
         summed = (call.argument_type or result.type) if call.name == "sum" else None

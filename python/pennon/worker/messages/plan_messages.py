@@ -369,14 +369,20 @@ _FUNCTIONS: Mapping[str, str] = MappingProxyType(
         "VariancePop": "var_pop",
         "StddevSamp": "stddev_samp",
         "StddevPop": "stddev_pop",
+        "Corr": "corr",
+        "CovSample": "covar_samp",
+        "CovPopulation": "covar_pop",
+        "Percentile": "percentile",
+        "PercentileReversed": "percentile_reversed",
     }
 )
 
 
 def _call(function: Any) -> AggregateCall:
-    number, name, argument, argument_type, data_type = function
+    number, name, argument, argument_type, data_type, *others = function
     function_name = _FUNCTIONS.get(name, name)
-    return AggregateCall(number, function_name, argument, _type(data_type), _type(argument_type))
+    types = _type(data_type), _type(argument_type)
+    return AggregateCall(number, function_name, argument, *types, tuple(others))
 
 
 def _window_call(function: Any) -> WindowCall:

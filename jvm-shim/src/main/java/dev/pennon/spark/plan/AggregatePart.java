@@ -40,15 +40,12 @@ record AggregatePart(
       Expression sum = complete(new Sum(column), false);
       return new Coalesce(sequence(List.of(sum, Literal$.MODULE$.apply(0L))));
     }
-    return cast(complete(with(partial, merged), isDistinct()), column.dataType());
+    Expression function = partial.withNewChildren(sequence(List.of(merged)));
+    return cast(complete((AggregateFunction) function, isDistinct()), column.dataType());
   }
 
   boolean countsRows() {
     return function.equals("count") && argument instanceof Literal one && one.value() != null;
-  }
-
-  static AggregateFunction with(AggregateFunction function, Expression argument) {
-    return (AggregateFunction) function.withNewChildren(sequence(List.of(argument)));
   }
 
   static AggregateExpression complete(AggregateFunction function, boolean isDistinct) {

@@ -64,9 +64,7 @@ final class FragmentRewrite {
     boolean isMerged = fragment.mode() == FragmentReply.Mode.PARTIAL;
     LogicalPlan rows = limited == null ? split.partial(isMerged) : limited;
     LogicalPlan columns = relation(fragment, rows, split.columns(isMerged));
-    return isMerged
-        ? split.mergedOver(columns)
-        : split.finishedOver(columns);
+    return isMerged ? split.mergedOver(columns) : split.finishedOver(columns);
   }
 
   private LogicalPlan relation(

@@ -31,8 +31,7 @@ final class RowLimits {
     boolean isCut = plan instanceof LocalLimit || plan instanceof GlobalLimit || plan instanceof Offset;
     Expression rows = isCut ? plan.expressions().head() : null;
     return rows instanceof Literal literal && literal.value() instanceof Integer count
-        ? count
-        : null;
+        ? count : null;
   }
 
   /** Looks at a node before its children are looked at. */

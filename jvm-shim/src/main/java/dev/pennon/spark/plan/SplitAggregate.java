@@ -7,7 +7,6 @@ import static dev.pennon.spark.compat.Sequences.sequence;
 import static dev.pennon.spark.plan.AggregatePart.DISTINCT;
 import static dev.pennon.spark.plan.AggregatePart.cast;
 import static dev.pennon.spark.plan.AggregatePart.complete;
-import static dev.pennon.spark.plan.AggregatePart.with;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -29,6 +28,7 @@ import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -41,10 +41,16 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.BitAndAgg;
 import org.apache.spark.sql.catalyst.expressions.aggregate.BitOrAgg;
 import org.apache.spark.sql.catalyst.expressions.aggregate.BitXorAgg;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Complete$;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Corr;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.expressions.aggregate.CovPopulation;
+import org.apache.spark.sql.catalyst.expressions.aggregate.CovSample;
 import org.apache.spark.sql.catalyst.expressions.aggregate.First;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
+import org.apache.spark.sql.catalyst.expressions.aggregate.MaxBy;
+import org.apache.spark.sql.catalyst.expressions.aggregate.MaxMinBy;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Percentile;
 import org.apache.spark.sql.catalyst.expressions.aggregate.StddevPop;
 import org.apache.spark.sql.catalyst.expressions.aggregate.StddevSamp;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
@@ -75,7 +81,8 @@ final class SplitAggregate {
   /** What the worker knows by the names of their classes. */
   private static final Set<Class<?>> NAMED = Set.of(
       Min.class, Max.class, BitAndAgg.class, BitOrAgg.class, BitXorAgg.class,
-      VarianceSamp.class, VariancePop.class, StddevSamp.class, StddevPop.class);
+      VarianceSamp.class, VariancePop.class, StddevSamp.class, StddevPop.class,
+      Corr.class, CovSample.class, CovPopulation.class, Percentile.class);
 
   private final Aggregate aggregate;
   private final Enumeration.Value evalMode;
@@ -128,6 +135,8 @@ final class SplitAggregate {
       entry.add(part.countsRows() ? "1" : ExpressionText.ofValue(part.argument()));
       entry.add(Messages.parse(part.argument().dataType().json()));
       entry.add(Messages.parse(part.column().dataType().json()));
+      List<Expression> others = items(part.partial().children()).stream().skip(1).toList();
+      entry.addAll(ExpressionText.ofEach(sequence(others)));
     }
     message.set("outputs", ExpressionText.ofValues(sequence(finished)));
   }
@@ -175,13 +184,13 @@ final class SplitAggregate {
       byColumn.put(part.column().exprId(), part.merging(column));
     }
     List<NamedExpression> merged = new ArrayList<>();
-    finished.forEach(output -> merged.add((NamedExpression) merged((Expression) output, byColumn)));
+    finished.forEach(output -> merged.add((NamedExpression) replaced((Expression) output, byColumn)));
     return aggregate.copy(sequence(groups), sequence(merged), columns, aggregate.hint());
   }
 
-  private static Expression merged(Expression expression, Map<ExprId, Expression> byColumn) {
+  private static Expression replaced(Expression expression, Map<ExprId, Expression> byColumn) {
     Expression known = expression instanceof Attribute of ? byColumn.get(of.exprId()) : null;
-    return known == null ? expression.mapChildren(child -> merged(child, byColumn)) : known;
+    return known == null ? expression.mapChildren(child -> replaced(child, byColumn)) : known;
   }
 
   /** The aggregate's output from the columns where each group has one row. */
@@ -191,14 +200,9 @@ final class SplitAggregate {
 
   /** An expression of the output, as one of the columns where each group has one row. */
   Expression overColumns(Expression expression) {
-    if (expression instanceof Attribute attribute) {
-      for (NamedExpression output : finished) {
-        if (output.exprId().equals(attribute.exprId())) {
-          return ((Alias) output).child();
-        }
-      }
-    }
-    return expression.mapChildren(this::overColumns);
+    Map<ExprId, Expression> values = new HashMap<>();
+    finished.forEach(output -> values.put(output.exprId(), Columns.valueOf(output)));
+    return replaced(expression, values);
   }
 
   private NamedExpression finished(NamedExpression output) {
@@ -207,11 +211,7 @@ final class SplitAggregate {
       return (NamedExpression) value;
     }
     return new Alias(
-        value,
-        output.name(),
-        output.exprId(),
-        output.qualifier(),
-        Option.apply(output.metadata()),
+        value, output.name(), output.exprId(), output.qualifier(), Option.apply(output.metadata()),
         empty());
   }
 
@@ -251,9 +251,14 @@ final class SplitAggregate {
       // Spark has put what stands beside different values into one row, which it looks for.
       function = new Max(first.child());
     }
+    if (function instanceof MaxMinBy by) {
+      return besideExtreme(by, filter);
+    }
     // Of different values the worker has to see all at once.
-    Expression argument = filtered(function.children().head(), filter);
-    return part(simpleName(function) + distinct, argument, with(function, argument));
+    List<Expression> arguments = new ArrayList<>(items(function.children()));
+    arguments.set(0, filtered(arguments.get(0), filter));
+    AggregateFunction called = (AggregateFunction) function.withNewChildren(sequence(arguments));
+    return part(simpleName(function) + distinct, arguments.get(0), called);
   }
 
   private String simpleName(AggregateFunction function) {
@@ -262,31 +267,44 @@ final class SplitAggregate {
         && evalMode.equals(sum.evalContext().evalMode())) {
       return "sum";
     }
-    // The worker computes moments of whole groups only; parts of them are not merged.
+    // The worker computes most of these of whole groups only; parts of them are not merged.
     if (!NAMED.contains(function.getClass())
         || Boolean.FALSE.equals(ExpressionText.property(function, "nullOnDivideByZero"))) {
       throw new Unsplittable(function.prettyName());
     }
-    return function.getClass().getSimpleName();
+    boolean isReversed = Boolean.TRUE.equals(ExpressionText.property(function, "reverse"));
+    return function.getClass().getSimpleName() + (isReversed ? "Reversed" : "");
   }
 
   private AttributeReference count(
       List<Expression> values, Option<Expression> filter, String distinct) {
     Expression counted =
-        values.size() == 1 ? filtered(values.get(0), filter) : together(values, filter);
+        values.size() == 1 ? filtered(values.get(0), filter) : together(values, values, filter);
     return part("count" + distinct, counted, new Count(sequence(List.of(counted))));
   }
 
-  /** Several values as one, NULL where one of them is. */
-  private static Expression together(List<Expression> values, Option<Expression> filter) {
-    Expression known = filter.getOrElse(() -> Literal$.MODULE$.apply(true));
+  /** The value beside an extreme: in the extreme of both together, for of equal ones any will do. */
+  private Expression besideExtreme(MaxMinBy by, Option<Expression> filter) {
+    Expression pair = together(
+        List.of(by.orderingExpr(), by.valueExpr()), List.of(by.orderingExpr()), filter);
+    AggregateFunction extreme = by instanceof MaxBy ? new Max(pair) : new Min(pair);
+    return new GetStructField(
+        part(extreme.getClass().getSimpleName(), pair, extreme), 1, Option.empty());
+  }
+
+  /** Several values as one, NULL where one of some others is. */
+  private static Expression together(
+      List<Expression> values, List<Expression> known, Option<Expression> filter) {
+    Expression condition = filter.getOrElse(() -> Literal$.MODULE$.apply(true));
     List<Expression> fields = new ArrayList<>();
     for (Expression value : values) {
-      known = new And(known, new IsNotNull(value));
-      fields.addAll(List.of(Literal$.MODULE$.apply("v" + fields.size()), value));
+      fields.addAll(List.of(Literal$.MODULE$.apply("value" + fields.size() / 2), value));
+    }
+    for (Expression value : known) {
+      condition = new And(condition, new IsNotNull(value));
     }
     Expression whole = new CreateNamedStruct(sequence(fields));
-    return new CaseWhen(sequence(List.of(new Tuple2<>(known, whole))), Option.empty());
+    return new CaseWhen(sequence(List.of(new Tuple2<>(condition, whole))), Option.empty());
   }
 
   /** Spark's own division of a sum by a count, over the columns. */
@@ -302,29 +320,22 @@ final class SplitAggregate {
     Expression argument = filtered(child, filter);
     Expression sum = cast(part("sum" + distinct, argument, new Sum(argument)), summed);
     Expression count = count(List.of(average.child()), filter, distinct);
-    return substituted(average.evaluateExpression(), average, sum, count);
-  }
-
-  private static Expression substituted(
-      Expression expression, Average average, Expression sum, Expression count) {
-    if (expression instanceof Attribute attribute) {
-      return attribute.exprId().equals(average.sum().exprId()) ? sum : count;
-    }
-    return expression.mapChildren(child -> substituted(child, average, sum, count));
+    return replaced(
+        average.evaluateExpression(),
+        Map.of(average.sum().exprId(), sum, average.count().exprId(), count));
   }
 
   private AttributeReference part(
       String function, Expression argument, AggregateFunction partial) {
-    AttributeReference column = column(partial.dataType(), partial.nullable());
+    AttributeReference column = column(partial.dataType().asNullable(), partial.nullable());
     AggregatePart part = new AggregatePart(column, function, argument, partial);
-    List<Object> key = List.of(function, argument.canonicalized());
+    List<Object> key = List.of(function, partial.canonicalized());
     return parts.computeIfAbsent(key, missing -> part).column();
   }
 
   private static Expression filtered(Expression argument, Option<Expression> filter) {
     return filter.isEmpty()
-        ? argument
-        : new If(filter.get(), argument, new Literal(null, argument.dataType()));
+        ? argument : new If(filter.get(), argument, new Literal(null, argument.dataType()));
   }
 
   private static AttributeReference column(DataType type, boolean isNullable) {
