@@ -58,8 +58,8 @@ def main() -> None:
             began = time.perf_counter()
             table.append(rows)
             spent[columns].append(1e3 * (time.perf_counter() - began))
-    for columns, each in spent.items():
-        print(f"append to 20 leaves, {columns} columns counted: {statistics.median(each):.0f} ms")
+    for columns, millis in spent.items():
+        print(f"append to 20 leaves, {columns} columns counted: {statistics.median(millis):.0f} ms")
 
 
 def _table(properties: dict[str, str]) -> PartitionedNamespace:
@@ -91,8 +91,8 @@ def _planned(*, has_statistics: bool) -> PartitionedNamespace:
         "partition_field_k": pa.array(np.arange(_LEAVES)),
     }
     rows = [
-        columns.get(each.name, pa.nulls(_LEAVES, each.type)).cast(each.type)
-        for each in manifest.schema
+        columns.get(field.name, pa.nulls(_LEAVES, field.type)).cast(field.type)
+        for field in manifest.schema
     ]
     lance.write_dataset(pa.table(rows, schema=manifest.schema), manifest.uri, mode="append")
     return pennon.open(table.location)

@@ -48,15 +48,15 @@ def commit(snapshot: Snapshot, number: int, partitions: int) -> Snapshot:
     if not isinstance(outcome, Committed):
         message = f"commit {number} was refused: {outcome}"
         raise SystemExit(message)
-    keep_behind(snapshot.location, [each.object_id for each in staged], {})
+    keep_behind(snapshot.location, [partition.object_id for partition in staged], {})
     return outcome.snapshot
 
 
 def report(snapshot: Snapshot, number: int, cpu: float, seconds: float) -> None:
     """Print one line of the table."""
     manifest = lance.dataset(f"{snapshot.location}/__manifest")
-    files = [each for each in Path(manifest.uri).rglob("*") if each.is_file()]
-    megabytes = sum(each.stat().st_size for each in files) / 1e6
+    files = [path for path in Path(manifest.uri).rglob("*") if path.is_file()]
+    megabytes = sum(path.stat().st_size for path in files) / 1e6
     fragments = len(manifest.get_fragments())
     sys.stdout.write(
         f"{number:>8} {cpu:>11.3f} {seconds:>11.3f} {fragments:>10} {megabytes:>9.1f}"

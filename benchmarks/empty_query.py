@@ -39,13 +39,13 @@ def main() -> int:
         tables = ("parquet", "lance.bench.plain", "lance.bench.parts")
         wall: dict[str, list[float]] = {table: [] for table in tables}
         cpu: dict[str, list[float]] = {table: [] for table in tables}
-        for each in range(_WARM + _ROUNDS):
+        for run in range(_WARM + _ROUNDS):
             for table in tables:
                 started, spent = time.perf_counter(), _cpu()
                 for _ in range(_AT_ONCE):
                     rows = spark.sql(f"SELECT count(*) FROM {table}").collect()
                     assert [tuple(row) for row in rows] == [(0,)]
-                if each >= _WARM:
+                if run >= _WARM:
                     wall[table].append((time.perf_counter() - started) / _AT_ONCE * 1000)
                     cpu[table].append((_cpu() - spent) / _AT_ONCE * 1000)
         spark.stop()

@@ -25,7 +25,7 @@ PENNON, ICEBERG = "Pennon", "Iceberg"
 BUCKETS = 16
 COLUMNS = "id BIGINT, kind INT, day DATE, amount DECIMAL(12, 2), note STRING"
 MERGE_ON_READ = ", ".join(
-    f"'write.{each}.mode' = 'merge-on-read'" for each in ("delete", "update", "merge")
+    f"'write.{action}.mode' = 'merge-on-read'" for action in ("delete", "update", "merge")
 )
 ROW_SUMS = (
     "SELECT count(*), sum(id), sum(kind), sum(datediff(day, DATE '2020-01-01')), sum(amount),"
@@ -116,15 +116,15 @@ def race(started: list[Side], rows: int, rounds: int) -> list[list[object]]:
             if number:
                 taken[side.name].append(answer)
                 read[side.name].append(float(str(after["seconds"])))
-        if any(each != sums[PENNON] for each in sums.values()):
+        if any(other != sums[PENNON] for other in sums.values()):
             sys.exit(f"The rows differ after merge {number}: {sums}")
     return [
         [
             name,
-            statistics.median(float(str(each["seconds"])) for each in answers),
-            statistics.median(float(str(each["cpu_seconds"])) for each in answers),
-            max(float(str(each["peak"])) for each in answers),
-            max(int(str(each["shuffled"])) for each in answers) / 1e6,
+            statistics.median(float(str(answer["seconds"])) for answer in answers),
+            statistics.median(float(str(answer["cpu_seconds"])) for answer in answers),
+            max(float(str(answer["peak"])) for answer in answers),
+            max(int(str(answer["shuffled"])) for answer in answers) / 1e6,
             statistics.median(read[name]),
         ]
         for name, answers in taken.items()

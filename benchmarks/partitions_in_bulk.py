@@ -91,7 +91,7 @@ def _register(snapshot: Snapshot, numbers: np.ndarray) -> None:
     for kind, columns in objects.items():
         fixed = {"object_type": pa.repeat(kind, count), "metadata": pa.repeat("{}", count)}
         rows = [
-            {**fixed, **columns}.get(each.name, pa.nulls(count, each.type)).cast(each.type)
-            for each in arrow
+            {**fixed, **columns}.get(field.name, pa.nulls(count, field.type)).cast(field.type)
+            for field in arrow
         ]
         lance.write_dataset(pa.table(rows, schema=arrow), snapshot.manifest.uri, mode="append")

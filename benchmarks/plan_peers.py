@@ -216,9 +216,9 @@ def compare(found: list[Side], count: int) -> list[tuple[object, ...]]:
 
 def _cells(times: list[list[tuple[float, float]]]) -> list[str]:
     """Print wall and CPU milliseconds of each side, and how many times more CPU the others take."""
-    wall = [1000 * median(seconds for seconds, _ in each) for each in times]
+    wall = [1000 * median(seconds for seconds, _ in runs) for runs in times]
     # A clock tick is 10 ms: the mean of the runs tells more than their median.
-    cpu = [1000 * mean(cpu for _, cpu in each) for each in times]
+    cpu = [1000 * mean(cpu for _, cpu in runs) for runs in times]
     cells = [f"{w:,.0f} / {c:,.0f}" for w, c in zip(wall, cpu, strict=True)]
     return cells + [
         f"{w / wall[0]:.1f} / {c / cpu[0]:.1f}" for w, c in zip(wall[1:], cpu[1:], strict=True)

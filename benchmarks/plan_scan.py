@@ -122,7 +122,7 @@ def explained(counts: list[int]) -> list[tuple[object, ...]]:
 
 
 def _milliseconds(*seconds: float) -> tuple[str, ...]:
-    return tuple(f"{1000 * each:.0f}" for each in seconds)
+    return tuple(f"{1000 * second:.0f}" for second in seconds)
 
 
 def main() -> None:
@@ -146,7 +146,7 @@ def main() -> None:
         for name in questions(count):
             printed = in_fresh_process("plan_scan", "--one", str(location), str(count), name)
             taken = json.loads(printed.splitlines()[-1])
-            times = _milliseconds(*(taken[each] for each in ("cold", "warm", "cpu", "after")))
+            times = _milliseconds(*(taken[run] for run in ("cold", "warm", "cpu", "after")))
             rows.append((f"{count:,}", name, *times, f"{taken['memory']:.0f} MB"))
     header = ("partitions", "query", "cold", f"median of {RUNS}", "CPU", "after a commit", "memory")
     print_table("planning in Python: milliseconds", header, rows)

@@ -103,7 +103,7 @@ class OtherLoad:
         fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
         idle = int(fields[3]) + int(fields[4])
         busy = sum(map(int, fields[:8])) - idle
-        ours = sum(cpu_seconds(each) for each in {pid, *descendants(pid)})
+        ours = sum(cpu_seconds(process) for process in {pid, *descendants(pid)})
         return cls(time.perf_counter(), busy / _TICKS_PER_SECOND, ours)
 
     def cores(self) -> float:

@@ -26,7 +26,7 @@ ROWS = 10
 def rows(number: int) -> pa.Table:
     """Give the rows of one append."""
     ids = range(number * ROWS, (number + 1) * ROWS)
-    columns = {"id": ids, "part": [number % 4] * ROWS, "amount": [each / 7 for each in ids]}
+    columns = {"id": ids, "part": [number % 4] * ROWS, "amount": [id_ / 7 for id_ in ids]}
     return pa.table(columns, schema=SCHEMA)
 
 
@@ -49,7 +49,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         many = pennon.create(f"{folder}/many", SCHEMA, partition_by=["part"])
         once = pennon.create(f"{folder}/once", SCHEMA, partition_by=["part"])
-        once.append(pa.concat_tables([rows(each) for each in range(options.appends)]))
+        once.append(pa.concat_tables([rows(append) for append in range(options.appends)]))
 
         def write(first: int) -> None:
             table = pennon.open(f"{folder}/many")

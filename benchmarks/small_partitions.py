@@ -113,8 +113,8 @@ def main() -> None:
     printed = []
     for name in QUERIES:
         ours, theirs = taken[name, PENNON], taken[name, PARQUET]
-        wall = [median(seconds for seconds, _ in each) for each in (ours, theirs)]
-        cpu = [mean(seconds for _, seconds in each) for each in (ours, theirs)]
+        wall = [median(seconds for seconds, _ in runs) for runs in (ours, theirs)]
+        cpu = [mean(seconds for _, seconds in runs) for runs in (ours, theirs)]
         factors = f"{wall[1] / wall[0]:.1f}", f"{cpu[1] / cpu[0]:.1f}"
         printed.append((name, *wall, factors[0], *cpu, factors[1]))
     print_table(

@@ -22,6 +22,7 @@ PACKAGE = ROOT / "python" / "pennon"
 SHIM = ROOT / "jvm-shim" / "src" / "main" / "java"
 PYTHON = sorted(PACKAGE.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
+BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
 JAVA = sorted(SHIM.rglob("*.java"))
 
 # From left to right; a subject may import what stands further left, and itself.
@@ -292,7 +293,7 @@ def test_variables_are_named_after_what_they_hold() -> None:
     """`for each in fields` says less than `for field in fields`, two lines further on nothing."""
     offences = [
         f"{named(path)}:{node.lineno}"
-        for path in [*PYTHON, *TESTS]
+        for path in [*PYTHON, *TESTS, *BENCHMARKS]
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if (isinstance(node, ast.arg) and node.arg == "each")
         or (isinstance(node, ast.Name) and node.id == "each" and isinstance(node.ctx, ast.Store))

@@ -48,7 +48,7 @@ def restriction_of(division: Division, root: int, semantics: Semantics) -> Restr
     plan = division.plan
     restrictions = [
         Restriction(key, part, column)
-        for key, position, attribute in _wanted(plan, root)
+        for key, position, attribute in _equated_above(plan, root)
         for part, column in _places(plan, position, attribute)
         if plan.is_filtered(part)
         and not plan.is_limited(part)
@@ -63,7 +63,7 @@ def restriction_of(division: Division, root: int, semantics: Semantics) -> Restr
     return min(small, key=lambda one: division.sizes[one.part].read_bytes, default=None)
 
 
-def _wanted(plan: Plan, root: int) -> Iterator[tuple[int, int, int]]:
+def _equated_above(plan: Plan, root: int) -> Iterator[tuple[int, int, int]]:
     """List the keys that joins above equate: input attribute, the other side and its attribute."""
     group = plan[root]
     if not isinstance(group, Group):

@@ -164,7 +164,7 @@ class _Change:
             if not snapshot.has_read_versions:
                 return ManifestCommitted(snapshot.version)
             states = _states(snapshot)
-            self._each(
+            self._for_all(
                 do,
                 [
                     state
@@ -187,7 +187,7 @@ class _Change:
 
         def change(snapshot: Snapshot) -> ManifestCommitted | ConcurrentChange:
             states = [state for state in _states(snapshot) if state.read_version is None]
-            self._each(do, states)
+            self._for_all(do, states)
             changes = [fenced[state.object_id] for state in states]
             records = [self._record(snapshot, len(changes))]
             return commit_leaves(snapshot, changes, records=records, is_exclusive=True)
@@ -231,7 +231,7 @@ class _Change:
             wait_for_others(attempt)
         raise self._late()
 
-    def _each(self, do: Callable[[LeafState], None], states: Iterable[LeafState]) -> None:
+    def _for_all(self, do: Callable[[LeafState], None], states: Iterable[LeafState]) -> None:
         some = list(states)
         with ThreadPoolExecutor(_MAX_THREADS) as pool:
             for at, _ in enumerate(pool.map(do, some), 1):
