@@ -3,6 +3,7 @@ package dev.pennon.spark.catalog;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
@@ -68,17 +69,8 @@ public final class SparkTransforms {
     return Expressions.apply(function, arguments.toArray(new Expression[0]));
   }
 
-  /** A column path as Spark parses it back, each part in backquotes. */
-  public static String quoted(String... path) {
-    List<String> parts = new ArrayList<>();
-    for (String part : path) {
-      parts.add("`" + part.replace("`", "``") + "`");
-    }
-    return String.join(".", parts);
-  }
-
   private static String quoted(NamedReference column) {
-    return quoted(column.fieldNames());
+    return Columns.quoted(column.fieldNames());
   }
 
   private static ObjectNode argumentToJson(Transform transform, Expression argument) {
@@ -106,7 +98,7 @@ public final class SparkTransforms {
 
   private static Expression argumentFromJson(JsonNode argument) {
     if (argument.has(COLUMN)) {
-      return Expressions.column(quoted(Messages.toStrings(argument.get(COLUMN))));
+      return Expressions.column(Columns.quoted(Messages.toStrings(argument.get(COLUMN))));
     }
     JsonNode literal = argument.path(LITERAL);
     return Expressions.literal(literal.isNumber() ? literal.numberValue() : literal.asText());

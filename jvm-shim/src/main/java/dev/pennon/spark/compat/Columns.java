@@ -2,6 +2,8 @@ package dev.pennon.spark.compat;
 
 import static dev.pennon.spark.compat.Sequences.empty;
 
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -14,7 +16,7 @@ import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 
-/** Columns of a plan, and fields of struct columns. */
+/** Columns of a plan, fields of struct columns, and the names of both. */
 public final class Columns {
   private Columns() {}
 
@@ -36,6 +38,13 @@ public final class Columns {
   public static GetStructField field(Expression struct, String name) {
     int at = ((StructType) struct.dataType()).fieldIndex(name);
     return new GetStructField(struct, at, Option.apply(name));
+  }
+
+  /** A path of names as Spark's parser reads it back: each in backquotes. */
+  public static String quoted(String... path) {
+    return Stream.of(path)
+        .map(name -> "`" + name.replace("`", "``") + "`")
+        .collect(Collectors.joining("."));
   }
 
   /** The column that an expression is, or is a field of; null for any other. */

@@ -1,6 +1,6 @@
 package dev.pennon.spark.expressions;
 
-import static dev.pennon.spark.catalog.SparkTransforms.quoted;
+import static dev.pennon.spark.compat.Columns.quoted;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 import static dev.pennon.spark.compat.Trees.operands;

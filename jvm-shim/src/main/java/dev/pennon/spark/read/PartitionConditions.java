@@ -4,7 +4,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Trees.nodes;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.SparkTransforms;
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.expressions.TypedLiteral;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.ReplyTable;
@@ -137,7 +137,7 @@ record PartitionConditions(List<Attribute> columns, Expression condition) {
       for (int at = 0; at < columns.size(); at++) {
         DataType type = columns.get(at).dataType();
         Object value = tuple.get(at, type);
-        String name = SparkTransforms.quoted(columns.get(at).name());
+        String name = Columns.quoted(columns.get(at).name());
         values.add(
             value == null ? name + " IS NULL" : name + " = " + TypedLiteral.write(value, type));
       }

@@ -2,8 +2,8 @@ package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Replies;
-import dev.pennon.spark.catalog.SparkTransforms;
 import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.SecretText;
 import java.util.ArrayList;
@@ -198,7 +198,7 @@ record ScanPlan(
   /** The columns by which Spark may filter while the query runs. */
   NamedReference[] filterAttributes() {
     return ofColumns.filterColumns().stream()
-        .map(name -> Expressions.column(SparkTransforms.quoted(name)))
+        .map(name -> Expressions.column(Columns.quoted(name)))
         .toArray(NamedReference[]::new);
   }
 

@@ -2,7 +2,7 @@ package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Replies;
-import dev.pennon.spark.catalog.SparkTransforms;
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.worker.Messages;
 import java.util.HashMap;
 import java.util.List;
@@ -49,7 +49,7 @@ record ScanStatistics(
       String name = column.name();
       DataType type = schema.apply(name).dataType();
       known.put(
-          Expressions.column(SparkTransforms.quoted(name)),
+          Expressions.column(Columns.quoted(name)),
           new OfColumn(
               column.distinctCount(),
               bound(column.lower(), name, type),

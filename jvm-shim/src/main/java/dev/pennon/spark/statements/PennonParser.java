@@ -3,7 +3,7 @@ package dev.pennon.spark.statements;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.PennonCatalog;
-import dev.pennon.spark.catalog.SparkTransforms;
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.SessionCatalogs;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
@@ -92,7 +92,7 @@ public final class PennonParser implements ParserInterface {
       full.addAll(List.of(catalogs.currentNamespace()));
     }
     full.addAll(parts);
-    return Optional.of(SparkTransforms.quoted(full.toArray(String[]::new)));
+    return Optional.of(Columns.quoted(full.toArray(String[]::new)));
   }
 
   @Override

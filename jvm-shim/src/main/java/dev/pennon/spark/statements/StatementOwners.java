@@ -3,7 +3,7 @@ package dev.pennon.spark.statements;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.PennonCatalog;
-import dev.pennon.spark.catalog.SparkTransforms;
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Optional;
 import org.apache.spark.sql.SparkSession;
@@ -67,13 +67,13 @@ public final class StatementOwners extends Rule<LogicalPlan> {
       return transform.describe();
     }
     return element instanceof Option<?> name && name.isDefined()
-        ? " AS " + SparkTransforms.quoted(name.get().toString())
+        ? " AS " + Columns.quoted(name.get().toString())
         : "";
   }
 
   private Optional<LogicalPlan> taken(scala.collection.Seq<?> name, String text) {
     String table =
-        SparkTransforms.quoted(items(name).stream().map(Object::toString).toArray(String[]::new));
+        Columns.quoted(items(name).stream().map(Object::toString).toArray(String[]::new));
     if (PennonParser.fullName(SparkSession.active(), table).isEmpty()) {
       return Optional.empty();
     }
