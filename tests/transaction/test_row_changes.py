@@ -149,6 +149,52 @@ def test_rows_appended_elsewhere_do_not_matter(tmp_path):
     assert regions(latest(base)) == {"eu": [1], "us": [2, 5], "new": [6]}
 
 
+@pytest.mark.parametrize("theirs", [{5: "us"}, {5: "eu"}, {5: "never seen"}])
+def test_rows_beside_the_conditions_of_a_statement_do_not_matter(tmp_path, theirs):
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    mine = change(base, {1}, {1: "eu"}, [["id < 5"]])
+    gone = change(append(base, theirs), {5}, {6: "us"}, [["id = 5"]])
+    assert isinstance(gone.commit(), Committed)
+    append(base, {7: "us", 8: "new"})
+    assert isinstance(mine.commit(), Committed)
+    ids = regions(latest(base))
+    assert (ids["eu"], ids["us"], ids["new"]) == ([1], [2, 6, 7], [8])
+
+
+@pytest.mark.parametrize(
+    ("conditions", "theirs"),
+    [
+        (["id < 5"], {3: "us"}),
+        (["id < 5 OR region = 'us'"], {9: "us"}),
+        (["id < 5", "id % 100 = 1"], {3: "us"}),
+        (["id % 100 = 1"], {9: "us"}),  # of which no leaf is asked
+        (["_leaf <> ''"], {9: "us"}),
+        ([], {9: "us"}),
+    ],
+)
+def test_rows_that_may_satisfy_the_conditions_conflict(tmp_path, conditions, theirs):
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    mine = change(base, {1}, {1: "eu"}, [conditions])
+    append(base, theirs)
+    outcome = mine.commit()
+    assert isinstance(outcome, Conflicted)
+    assert outcome.partition == "region=us"
+
+
+def test_a_row_that_satisfied_the_conditions_and_does_not_any_more_is_a_conflict(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "us", 3: "us"})
+    mine = [change(base, {1}, {1: "eu"}, [["id <= 2"]]), change(base, {1}, {4: "eu"}, [["id = 1"]])]
+    assert isinstance(change(base, {2}, {9: "us"}).commit(), Committed)
+    assert [type(statement.commit()) for statement in mine] == [Conflicted, Committed]
+    base = latest(base)
+    mine = [change(base, {4}, {5: "eu"}, [[f"id IN ({key}, 4)"]]) for key in (3, 30)]
+    dropped = Transaction(base)
+    leaves = base.leaves().table.to_pylist()
+    dropped.drop([leaf["object_id"] for leaf in leaves if leaf["num_rows"] == 2])
+    assert isinstance(dropped.commit(), Committed)
+    assert [type(statement.commit()) for statement in mine] == [Conflicted, Committed]
+
+
 def test_statements_that_both_miss_a_key_never_both_insert_it(tmp_path):
     """Ten racing pairs: neither has a row to replace, and each makes a partition of its own."""
     base = append(make(tmp_path), {0: "eu"})

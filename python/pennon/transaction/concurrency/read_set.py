@@ -3,7 +3,8 @@
 Under serialisable isolation a change stands where no other commit changed what it was made of: a
 leaf that it read though it wrote none of its rows, and a leaf that was made since and may hold
 rows of its conditions. So two statements that both find a key missing never both insert it.
-Partitions that the conditions rule out do not matter, and neither do rewrites of the same rows.
+Partitions that the conditions rule out do not matter, and neither do rewrites of the same rows, nor
+other rows of those partitions.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pennon.planning.manifest_query import spec_projections
 from pennon.planning.projection.possible_partitions import has_no_others
 from pennon.planning.scan_plan import bound_condition
 from pennon.predicate.parse import readable_predicates
+from pennon.transaction.concurrency.matching_rows import MatchingRows
 from pennon.transaction.concurrency.outcome import Conflicted
 from pennon.transaction.staging.leaf_state import leaf_states, partition_text
 
@@ -73,12 +75,19 @@ class ReadSet:
                 after = _leaves(latest, predicates)
             except PennonError:
                 return Conflicted("of any value", "the columns of its condition changed meanwhile")
+            matching: MatchingRows | None = None
             for object_id in sorted(before.keys() | after.keys()):
                 old, new = before.get(object_id), after.get(object_id)
-                if old != new and not _has_same_rows(object_id, old, new, rewrites):
-                    if self.is_before_appends and _is_only_appended(self.snapshot, latest):
-                        return None
-                    return self._conflict(latest, object_id, old, new)
+                if old == new or _has_same_rows(object_id, old, new, rewrites):
+                    continue
+                if not self.is_before_appends:
+                    if matching is None:
+                        matching = MatchingRows(self.snapshot, predicates, time_zone=_NO_TIME_ZONE)
+                    if matching.are_untouched(old, new):
+                        continue
+                elif _is_only_appended(self.snapshot, latest):
+                    return None
+                return self._conflict(latest, object_id, old, new)
         return None
 
     @staticmethod
