@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from pennon.errors import (
     PennonError,
     PredicateNotEvaluable,
     RollbackRefused,
+    TableFilesGone,
     TransactionModeChanged,
 )
 from pennon.maintenance.calls.procedures import call
@@ -48,6 +50,23 @@ def test_a_write_that_is_kept_away_names_the_table(
         assert str(refused.value).startswith(
             "[TRANSACTION_MODE_CHANGED] Cannot write to lance.shop.orders: "
         )
+
+
+def test_a_table_whose_folder_is_gone_is_named_and_can_be_dropped(tmp_path: Path) -> None:
+    lake = pennon.connect(tmp_path)
+    lake.create_namespace("shop")
+    schema = pa.schema({"id": pa.int64()})
+    folder = lake.create_table("shop.orders", schema, ["id"]).location
+    shutil.rmtree(folder)
+    with pytest.raises(TableFilesGone) as gone:
+        lake.load_table("shop.orders")
+    assert str(gone.value) == (
+        f"[TABLE_FILES_GONE] Cannot open lance.shop.orders: the catalog names {folder}, and no "
+        "table is there. Restore the folder from a copy, or drop the table, which then frees its "
+        "name."
+    )
+    lake.drop_table("shop.orders")
+    lake.create_table("shop.orders", schema).append([{"id": 1}])
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ from pennon.errors.manifest import (
     SnapshotNotFound,
     StorageFailure,
     StorageFull,
+    TableFilesGone,
 )
 from pennon.errors.planning import PredicateNotEvaluable, UnknownColumn
 from pennon.errors.predicates import PredicateSyntaxError, PredicateTooDeep
@@ -304,6 +305,7 @@ __all__ = [
     "StreamSourceChanged",
     "StreamSourceRefused",
     "TableAlreadyExists",
+    "TableFilesGone",
     "TableMadeAnew",
     "TableNotFound",
     "TablePropertyRefused",

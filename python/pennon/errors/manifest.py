@@ -17,6 +17,17 @@ class NamespaceHasNoManifest(PennonError):
     sql_state = "42P01"
 
 
+class TableFilesGone(NamespaceHasNoManifest):
+    """The catalog names a table whose folder is not there, or empty."""
+
+    condition = "TABLE_FILES_GONE"
+    template = (
+        "Cannot open {table}: the catalog names {location}, and no table is there. Restore the"
+        " folder from a copy, or drop the table, which then frees its name."
+    )
+    sql_state = "58030"
+
+
 class NotPartitionedNamespace(PennonError):
     """The location is a directory namespace without partition specs."""
 

@@ -24,6 +24,7 @@ from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceHasNoManifest,
     PathNotTable,
+    TableFilesGone,
     TableMadeAnew,
     TableNotFound,
     TableVersionNotFound,
@@ -143,6 +144,7 @@ def load(
 
     Raises:
         TableNotFound: There is none.
+        TableFilesGone: There is one, and its folder is gone.
         PathNotTable: The path holds something else.
         TableVersionNotFound: There is no such tag, or a plain dataset lacks the version.
     """
@@ -163,7 +165,10 @@ def load(
     opened: Snapshot | None
     with by_name(name):
         if registration.is_partitioned:
-            opened = open_snapshot(registration.location, number, timestamp, catalog.storage)
+            try:
+                opened = open_snapshot(registration.location, number, timestamp, catalog.storage)
+            except NamespaceHasNoManifest as error:
+                raise TableFilesGone(table=name, location=registration.location) from error
         else:
             opened = open_plain(registration.location, number, timestamp, catalog.storage)
     if opened is None:
