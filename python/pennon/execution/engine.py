@@ -29,8 +29,8 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from pennon.errors import FragmentFailed, FragmentMemory
 from pennon.execution.batches.batch_stream import BatchStream
+from pennon.execution.batches.called_functions import register_functions
 from pennon.execution.batches.stream_work import StreamWork
-from pennon.execution.batches.zone_functions import register_zone_functions
 from pennon.execution.by_parts import GroupedParts, GroupingDivision, division_of
 from pennon.execution.engine_failures import engine_failures
 from pennon.execution.leaf_pruning import filtered, pruned
@@ -166,7 +166,7 @@ def result_schema(
         FragmentText: There it casts a text that is no value of its type.
     """
     context = SessionContext(SessionConfig(dict(_OPTIONS)))
-    register_zone_functions(context, zone_offsets)
+    register_functions(context, zone_offsets)
     for position, schema in enumerate(relations):
         register_empty(context, f"r{position}", schema)
     for position, schema in enumerate(parts):
@@ -192,7 +192,7 @@ def rows_over(
         FragmentFailed: DataFusion refuses the query.
     """
     context = SessionContext(SessionConfig(dict(_OPTIONS)))
-    register_zone_functions(context, zone_offsets)
+    register_functions(context, zone_offsets)
     for name, table in tables.items():
         empty = pa.RecordBatch.from_pylist([], table.schema)
         context.register_record_batches(name, [table.to_batches() or [empty]])
@@ -335,7 +335,7 @@ def _context(
         context = _POOL.context(config, spills=spills)
     else:
         context = SessionContext(config, _with_disk(runtime, spills=spills))
-    register_zone_functions(context, zone_offsets)
+    register_functions(context, zone_offsets)
     return context
 
 

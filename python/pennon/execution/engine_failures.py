@@ -54,6 +54,7 @@ _SPARK_TYPES: Final = {
     "Int16": "SMALLINT",
     "Int32": "INT",
     "Int64": "BIGINT",
+    "Float64": "DOUBLE",
     "Decimal": "DECIMAL",
     "Date32": "DATE",
     "Timestamp": "TIMESTAMP",

@@ -31,12 +31,14 @@ class Semantics:
         is_tried: Whether an overflow is NULL (``try_add``), also where it would wrap.
         zone_offsets: The offsets of the session's zone, as ``ZoneOffsets`` takes them, where what
             is computed may use them.
+        in_fragments: Whether it is computed where the functions of fragments are known.
     """
 
     ansi: bool = True
     is_utc: bool = False
     is_tried: bool = False
     zone_offsets: tuple[int, ...] = ()
+    in_fragments: bool = False
 
     @property
     def tried(self) -> Semantics:

@@ -67,6 +67,12 @@ CAST(int_text AS BIGINT)
 CAST(int_text AS TINYINT)
 CAST(int_text AS SMALLINT) + 1
 CAST(int_text AS INT) = 7
+CAST(int_text AS DOUBLE)
+CAST(int_text AS DOUBLE) > 7
+CAST(CONCAT(i32, 'e', i8) AS DOUBLE)
+try_cast(s AS DOUBLE)
+try_cast(CONCAT(int_text, '.5') AS DOUBLE)
+CASE WHEN s2 = 'a' THEN CAST(int_text AS DOUBLE) END
 CAST(int_text AS BIGINT) IN (3, 44)
 CASE WHEN s2 = 'a' THEN CAST(int_text AS INT) END
 CAST(concat(' ', i32) AS BIGINT) - 1
@@ -83,7 +89,8 @@ to_timestamp(clock, 'yyyy-MM-dd HH:mm:ss')
 to_date(concat(substring(day, 2, 0), '01.02.2020'), 'dd.MM.yyyy')
 to_timestamp(replace(clock, ' ', 't'), "yyyy-MM-dd'T'HH:mm:ss")
 to_timestamp(clock, 'yyyy-MM-dd HH:mm:ss') = TIMESTAMP '1999-01-31 23:59:59'
--- declined: CAST(concat(i32, '') AS DOUBLE)
+CAST(concat(i32, '') AS DOUBLE)
+-- declined: CAST(concat(i32, '') AS FLOAT)
 -- declined: CAST(concat(i32, '') AS DECIMAL(12, 2))
 -- declined: CAST(clock AS TIMESTAMP)
 -- declined: CAST(CAST(d AS STRING) AS DATE)
@@ -96,7 +103,7 @@ try_cast(s AS DATE)
 try_cast(day_text AS DATE) > DATE '2000-01-01'
 try_cast(i32 AS TINYINT)
 try_cast(wide AS BIGINT)
--- declined: try_cast(s AS DOUBLE)
+-- declined: try_cast(s AS FLOAT)
 CAST(s AS BOOLEAN)
 try_cast(s AS BOOLEAN)
 CAST(upper(substring('yes', 1, i8 % 4)) AS BOOLEAN) = flag

@@ -51,6 +51,8 @@ def tables(spark: SparkSession, without_broadcasts: None) -> Iterator[None]:
         "SELECT b, sum((a * c) DIV b), max((a * c) DIV b) FROM l WHERE b % 7 <> 0 GROUP BY b",
         "SELECT DISTINCT b, (a * c) DIV b FROM l WHERE b <> 0",
         "SELECT s, max(CAST(s AS INT) * c + b) FROM l WHERE s <> 'none' GROUP BY s, b",
+        "SELECT k, max(CAST(s AS DOUBLE) / 3) FROM l WHERE s <> 'none' GROUP BY k",
+        "SELECT b, sum(CAST(s AS DOUBLE)) FROM l WHERE try_cast(s AS DOUBLE) > 7.5 GROUP BY b",
         f"SELECT n, (t * m) DIV n FROM ({GROUPS})",
         f"SELECT st, (a * n) DIV st.b FROM {NUMBERED} WHERE st.b <> 0",
         f"SELECT many, (a * n) DIV b FROM {NUMBERED} WHERE many IS NOT NULL",

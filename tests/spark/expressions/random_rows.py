@@ -252,5 +252,6 @@ def compared_with_spark(
     with conf(spark, settings):
         expressions = Expressions.over(spark, random_rows(*drawn), root / "random")
         offsets = zone_offsets_of(spark, zone)
-        semantics = Semantics(ansi=ansi, is_utc=zone == "UTC", zone_offsets=offsets)
+        is_utc = zone == "UTC"
+        semantics = Semantics(ansi=ansi, is_utc=is_utc, zone_offsets=offsets, in_fragments=True)
         return expressions.compare(golden_lines() if lines is None else lines, semantics)

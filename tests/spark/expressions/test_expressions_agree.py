@@ -44,7 +44,8 @@ def test_expressions_give_the_values_of_spark(
     left = [line.removeprefix(DECLINED) for line in lines if line.startswith(DECLINED)]
     session = {"spark.sql.ansi.enabled": str(ansi).lower(), "spark.sql.session.timeZone": "UTC"}
     with conf(spark, session):
-        compared = expressions.compare([*wanted, *left], Semantics(ansi=ansi, is_utc=True))
+        semantics = Semantics(ansi=ansi, is_utc=True, in_fragments=True)
+        compared = expressions.compare([*wanted, *left], semantics)
     assert compared.different == {}
     if ansi:
         differing = set(compared.declined) ^ set(left)

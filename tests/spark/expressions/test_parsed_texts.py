@@ -5,6 +5,7 @@ Spark's ``try_`` functions say what it reads: where they give NULL, a cast is an
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from typing import TYPE_CHECKING
@@ -60,6 +61,61 @@ DATES += [
 DATES += ["+-2020-01-05", "12345-01-01", "-12345-01-01", "+012020-01-01", "2020-01-05T25:61"]
 
 
+FRACTIONS = [
+    "",
+    ".",
+    "+.5",
+    "1.",
+    "-1.5e3",
+    "1e400",
+    "-1e-400",
+    "4.9e-324",
+    "2.4e-324",
+    "1e",
+    "1e+",
+]
+FRACTIONS += ["1.7976931348623157e308", "1.7976931348623159e308", "9007199254740993", "0.1f", "1D"]
+FRACTIONS += [
+    "0x1p3",
+    "-0x.8P-1f",
+    "0x1.fffffffffffff8p1023",
+    "0x1p1024",
+    "0x1p-1075",
+    "0x1",
+    "0xp1",
+]
+FRACTIONS += ["NaN", "+NaN", "-NaN", "nan", "-nan", "inf", "+INF", "-Infinity", "infinityx", "i nf"]
+FRACTIONS += [
+    " 1.5\t",
+    "\x001.5\x1f",
+    "1.5\x7f",
+    "\u00a01.5",
+    "१.५",
+    "\uff11",
+    "1_0",
+    "1,5",
+    "1e5d ",
+]
+FRACTIONS += [
+    "-0",
+    "00012.50",
+    "1" * 400,
+    "0." + "0" * 400 + "1",
+    "1e99999999999",
+    "123456789.12345678",
+]
+FRACTIONS += [
+    "1e-99999999999",
+    "0e99999999999",
+    "5e",
+    "1.5ff",
+    "--1",
+    "0x1p99999999999",
+    "1.e2",
+    ".e2",
+]
+
+
 def scrambled(texts: Sequence[str], count: int) -> list[str]:
     """Change a sign of a text, leave one out, or repeat one."""
     rng = random.Random(7)  # noqa: S311 - texts, not secrets
@@ -71,19 +127,19 @@ def scrambled(texts: Sequence[str], count: int) -> list[str]:
     return found
 
 
-def read_by_spark(spark: SparkSession, texts: Sequence[str], call: str) -> list[int | None]:
+def read_by_spark(spark: SparkSession, texts: Sequence[str], call: str) -> list[float | None]:
     """Give the values as whole numbers, and None for what is an error."""
     rows = [(at, text) for at, text in enumerate(texts)]
     frame = spark.createDataFrame(rows, "n INT, s STRING").selectExpr("n", f"{call} AS x")
     return [row["x"] for row in frame.orderBy("n").collect()]
 
 
-def read_by_worker(texts: Sequence[str], expression: str, *, ansi: bool) -> list[int | None]:
+def read_by_worker(texts: Sequence[str], expression: str, *, ansi: bool) -> list[float | None]:
     """Do so in DataFusion, text by text: an error is one of its own."""
-    semantics = Semantics(ansi=ansi, is_utc=True)
+    semantics = Semantics(ansi=ansi, is_utc=True, in_fragments=True)
     value = typed_expression(expression, {"s": pa.string()}, semantics)
     sql = f"SELECT {value.tree.sql(dialect=DataFusion)} AS x FROM t"
-    found: list[int | None] = []
+    found: list[float | None] = []
     for text in texts:
         try:
             column = rows_over(sql, {"t": pa.table({"s": [text]})})["x"]
@@ -91,15 +147,28 @@ def read_by_worker(texts: Sequence[str], expression: str, *, ansi: bool) -> list
             found.append(None if ansi else 0)
             continue
         kind = pa.int32() if pa.types.is_date(column.type) else pa.int64()
+        kind = column.type if pa.types.is_floating(column.type) else kind
         found += column.cast(kind).to_pylist()
     return found
 
 
 def differing(
-    texts: Sequence[str], one: Sequence[int | None], other: Sequence[int | None]
-) -> list[tuple[str, int | None, int | None]]:
+    texts: Sequence[str], one: Sequence[object], other: Sequence[object]
+) -> list[tuple[str, object, object]]:
     rows = zip(texts, one, other, strict=True)
     return [(repr(text), left, right) for text, left, right in rows if left != right]
+
+
+def test_texts_of_doubles_are_those_of_spark(spark: SparkSession) -> None:
+    texts = scrambled(FRACTIONS, 200)
+    with conf(spark, {"spark.sql.ansi.enabled": "true"}):
+        expected = read_by_spark(spark, texts, "try_cast(s AS DOUBLE)")
+    assert {math.isnan(number) for number in expected if number is not None} == {True, False}
+    for ansi in (True, False):
+        found = read_by_worker(texts, "CAST(s AS DOUBLE)", ansi=ansi)
+        assert differing(texts, list(map(repr, expected)), list(map(repr, found))) == []
+        tried = read_by_worker(texts, "TRY_CAST(s AS DOUBLE)", ansi=ansi)
+        assert differing(texts, list(map(repr, expected)), list(map(repr, tried))) == []
 
 
 @pytest.mark.parametrize("kind", ["TINYINT", "SMALLINT", "INT", "BIGINT"])

@@ -11,7 +11,7 @@ NULL rules: NULL stays NULL.
 | a cast that loses digits, or fails, compared with a literal | cast first | a function around it |
 | decimal to DOUBLE | the nearest | by its text beyond 15 digits, where DataFusion's is not |
 | integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
-| text to integer, boolean, date | after blanks; an error, or NULL, for none | ``parsed_texts`` |
+| text to integer, DOUBLE, boolean, date | trimmed; an error, or NULL, for none | ``parsed_texts`` |
 | date to text | year, month, day; a sign before more than four digits | by cycles |
 | timestamp to text | in the session's zone, no zeros at the end | ``time_texts`` |
 | date and timestamps among each other | in the session's zone | ``zoned_times``; days of these |
@@ -64,6 +64,8 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
         if not semantics.ansi:  # which cuts a fraction
             raise Declined(why=f"a cast of {value.type} to {target}")
         return parsed_texts.integer_of_text(value, target, is_tried=False)
+    if pa.types.is_string(value.type) and target == pa.float64():
+        return parsed_texts.double_of_text(value, semantics, is_tried=not semantics.ansi)
     if pa.types.is_string(value.type) and pa.types.is_date(target):
         return parsed_texts.date_of_text(value, is_tried=not semantics.ansi)
     if pa.types.is_string(value.type) and pa.types.is_boolean(target):
@@ -111,7 +113,7 @@ def _without_error(value: Typed, target: pa.DataType) -> Typed:
     return Typed(cast(cast(exp.paren(signed), value.type), target), target)
 
 
-def tried(value: Typed, target: pa.DataType) -> Typed:
+def tried(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
     """Cast a text or a number, or give NULL where it is no value of the type (``try_cast``).
 
     Raises:
@@ -119,6 +121,8 @@ def tried(value: Typed, target: pa.DataType) -> Typed:
     """
     if pa.types.is_string(value.type) and pa.types.is_signed_integer(target):
         return parsed_texts.integer_of_text(value, target, is_tried=True)
+    if pa.types.is_string(value.type) and target == pa.float64():
+        return parsed_texts.double_of_text(value, semantics, is_tried=True)
     if pa.types.is_string(value.type) and pa.types.is_date(target):
         return parsed_texts.date_of_text(value, is_tried=True)
     if pa.types.is_string(value.type) and pa.types.is_boolean(target):

@@ -271,7 +271,7 @@ class _Reader:
             raise Declined(why=f"a cast to {node.to}")
         value = self.read(node.this)
         if node.args.get("safe"):
-            return tried(value, target)
+            return tried(value, target, self.semantics)
         return converted(value, target, self.semantics)
 
     def membership(self, node: exp.In) -> Typed:

@@ -113,6 +113,7 @@ def choose_fragments(
         ansi=request.ansi,
         is_utc=is_utc_zone(request.time_zone),
         zone_offsets=request.zone_offsets,
+        in_fragments=True,
     )
     query_id, pool_bytes = uuid4().hex, executor_pool_bytes()
     whole = _in_one_executor(request, options, plan, keys, semantics)
@@ -236,7 +237,7 @@ class _Planner:
     def answer(self, root: int) -> FragmentQuery | None:
         """Answer an aggregate without reading a leaf, where the manifest has what it needs."""
         # Of partitions a span of time is known, in which a zone's clocks may change.
-        semantics = replace(self.semantics, zone_offsets=())
+        semantics = replace(self.semantics, zone_offsets=(), in_fragments=False)
         return manifest_answer(self.division.plan, root, self.plans, semantics)
 
     def has_answer_below(self, root: int) -> bool:

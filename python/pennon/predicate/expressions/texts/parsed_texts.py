@@ -1,4 +1,4 @@
-"""Texts read as integers, booleans, dates and timestamps: by a cast of Spark, or by a pattern.
+"""Texts read as numbers, booleans, dates and timestamps: by a cast of Spark, or by a pattern.
 
 NULL rules: NULL stays NULL.
 
@@ -7,10 +7,11 @@ NULL rules: NULL stays NULL.
 | no space around an integer | spaces and control characters | trimmed before |
 | a cast compared with a literal compares texts | ``'07' = 7`` | a function around the cast |
 | dates as ``20200105``; of years 1 to 9999 | a year alone, a sign, a time behind | made of parts |
+| no suffix, no hexadecimal digits | Java's forms of a DOUBLE | a function in Python |
 | formats of chrono | of Java's strict parser | a regular expression of each pattern |
 
-Declined: texts as fractions, whose forms Java's parsers take from Unicode; texts as timestamps
-without a pattern, which may end with the name of a zone.
+Declined: texts as decimals, whose digits Java takes from Unicode, and as FLOATs; texts as
+timestamps without a pattern, which may end with the name of a zone.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from pennon.predicate.semantics import Semantics
 
 _LONG: Final = pa.int64()
+_DOUBLE: Final = pa.float64()
 _BLANKS: Final = "".join(map(chr, range(33))) + "\x7f"
 _BLANK: Final = r"[\x00-\x20\x7f]*"
 _PLAIN_DATE: Final = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -74,6 +76,8 @@ _FIELDS: Final[Mapping[str, str]] = {
     "ss": "([0-5][0-9])",
 }
 _PIECES: Final = re.compile(r"([A-Za-z])\1*|'T'|[-/.:, _]+")
+DOUBLE_OF_TEXT: Final = "double_of_text"
+"""A function of ``execution/batches/number_texts.py``: NULL for a text that is no number."""
 NOT_READ: Final = "not read: "
 """What stands before a text, in an error, that is not read by a form of ours."""
 
@@ -89,6 +93,28 @@ def integer_of_text(value: Typed, target: pa.DataType, *, is_tried: bool) -> Typ
     trimmed = call("btrim", value.tree, exp.Literal.string(_BLANKS))
     # A function: DataFusion would compare the text where a literal is compared with the integer.
     return Typed(call("greatest", _cast(trimmed, target, is_tried)), target, can_fail=not is_tried)
+
+
+def double_of_text(value: Typed, semantics: Semantics, *, is_tried: bool) -> Typed:
+    """Cast a text to a DOUBLE.
+
+    Args:
+        value: The text.
+        semantics: The session's.
+        is_tried: Whether what is no number is NULL; it is an error otherwise.
+
+    Raises:
+        Declined: Outside of fragments, where nobody calls the function; or a text of many terms.
+    """
+    if not semantics.in_fragments:
+        raise Declined(why="a text as DOUBLE, beside a fragment")
+    whole = _repeatable(value)
+    number = call(DOUBLE_OF_TEXT, whole)
+    if is_tried:
+        return Typed(number, _DOUBLE)
+    text = binary(exp.DPipe, exp.Literal.string(NOT_READ), whole.copy())
+    error = cast(exp.paren(text), _DOUBLE)
+    return Typed(choice((is_null(number), error), default=number.copy()), _DOUBLE, can_fail=True)
 
 
 def boolean_of_text(value: Typed, *, is_tried: bool) -> Typed:
