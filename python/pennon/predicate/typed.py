@@ -127,6 +127,16 @@ def call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
+def opaque(tree: exp.Expr) -> exp.Expr:
+    """Write an expression that DataFusion does not look through: the greatest of one value.
+
+    Example:
+        >>> opaque(exp.column("a")).sql()
+        'GREATEST(a)'
+    """
+    return call("greatest", tree)
+
+
 def integer(value: int, data_type: pa.DataType) -> exp.Expr:
     """Write an integer that has its type, for DataFusion holds a plain one for a BIGINT."""
     return cast(exp.Literal.number(value), data_type)
@@ -164,8 +174,8 @@ def columns_above(condition: exp.Expr, names: Collection[str]) -> list[exp.Expr]
     """Select columns of the rows that a condition leaves, so that it stays below what is computed.
 
     DataFusion moves a filter above a narrower projection that keeps all of the filter's columns,
-    and then computes the projection for every row, of which some may be an error. It does not look
-    through a function: see ``lossy_cast``.
+    and then computes the projection for every row, of which some may be an error; a filter of a
+    column that is ``opaque`` there stays.
 
     Args:
         condition: What the rows are filtered by.
@@ -178,9 +188,7 @@ def columns_above(condition: exp.Expr, names: Collection[str]) -> list[exp.Expr]
     filtered = {column.parts[0].name for column in condition.find_all(exp.Column)}
     columns = {name: exp.column(name, quoted=True) for name in names}
     return [
-        exp.alias_(call("greatest", column), name, quoted=True, copy=False)
-        if name in filtered
-        else column
+        exp.alias_(opaque(column), name, quoted=True, copy=False) if name in filtered else column
         for name, column in columns.items()
     ]
 
@@ -212,10 +220,10 @@ def lossy_cast(tree: exp.Expr, data_type: pa.DataType, *, is_tried: bool = False
     """Cast to a type with fewer values, or give NULL where there is none (``is_tried``).
 
     DataFusion would compare what is cast with a literal of the wider type, which is equal less
-    often. It does not look through a function, and the greatest of one value is that value.
+    often.
     """
     kind = exp.TryCast if is_tried else exp.Cast
-    return call("greatest", kind(this=tree, to=sql_type(data_type)))
+    return opaque(kind(this=tree, to=sql_type(data_type)))
 
 
 def is_null(tree: exp.Expr) -> exp.Expr:

@@ -179,6 +179,19 @@ def test_a_subquery_of_one_value_is_evaluated_in_the_workers(star: StarSessions)
     assert "Subquery" not in plans["one task"]
 
 
+def test_groups_that_a_join_repeats_are_grouped_again(star: StarSessions) -> None:
+    """DataFusion believes that the first keys still determine all columns."""
+    per_kind = "SELECT rk, count(*) AS n FROM c GROUP BY rk"
+    joined = f"SELECT k.rk, c.q, count(*) AS m FROM c JOIN ({per_kind}) k ON c.rk = k.rk"
+    sql = (
+        "SELECT rk, sum(CASE WHEN q > 2 THEN m END), count(CASE WHEN q > 2 THEN q END)"
+        f" FROM ({joined} GROUP BY k.rk, c.q) GROUP BY rk"
+    )
+    differences, plans = star.differences(sql)
+    assert differences == []
+    assert "Aggregate" not in plans["one task"]
+
+
 def test_few_groups_stand_beside_each_other_in_one_task(star: StarSessions) -> None:
     """No worker compares as many pairs as 20,000 rows make, but those of 7 and 9 groups."""
     spark, table = star.ways["one task"], f"{star.namespace}.numbers"

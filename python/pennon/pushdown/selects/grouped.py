@@ -13,7 +13,7 @@ from pennon.predicate.expressions.aggregates import is_cut
 from pennon.predicate.expressions.distributions import OF_WHOLE_GROUPS
 from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.semantics import Declined
-from pennon.predicate.typed import is_carried
+from pennon.predicate.typed import is_carried, opaque
 from pennon.pushdown.selects.aggregated import with_argument_columns
 from pennon.pushdown.selects.counted_together import counted_together
 from pennon.pushdown.selects.selected import Selected, named, selected_from
@@ -60,6 +60,9 @@ def grouped(
     Raises:
         Declined: A part of it is not known to be computed as Spark does.
     """
+    # Of groups that a join has repeated DataFusion believes that one of their keys determines all
+    # columns still, and groups by other columns than it is asked to.
+    is_grouped_below = below.select.find(exp.Group) is not None
     below, calls = with_argument_columns(f"{name}v", below, node.calls, semantics, node.write_call)
     types: dict[str, pa.DataType] = {}
     keys: list[exp.Expr] = []
@@ -70,8 +73,9 @@ def grouped(
         columns.append(named(tree, f"c{output}"))
 
     def add_key(output: int, value: Typed) -> None:
-        keys.append(comparable(value).copy())
-        add(output, comparable(value), value.type)
+        key = opaque(comparable(value)) if is_grouped_below else comparable(value)
+        keys.append(key.copy())
+        add(output, key, value.type)
 
     for key in node.keys:
         value = node.write_key(key, below.types)
