@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyspark
 import pytest
 from tests.spark.assert_join import ONE_TASK, conf
 from tests.spark.execution.fragment_tables import assert_same
@@ -35,7 +36,10 @@ OF_WHOLE_GROUPS = [
     "SELECT median(v), corr(v, n), covar_pop(v, n), covar_samp(v, n) FROM {x} WHERE n < 0",
     "SELECT id, round(corr(v, i16), 6), round(covar_pop(v, i16), 6) FROM {x} GROUP BY id",
     "SELECT i, round(covar_samp(v, dec), 4), round(corr(dec, n), 6) FROM {x} GROUP BY i",
-    "SELECT i, corr(v, 1), corr(f, v), corr(f, 2), corr(IF(flag, f, 7), i) FROM {x} GROUP BY i",
+    pytest.param(
+        "SELECT i, corr(v, 1), corr(f, v), corr(f, 2), corr(IF(flag, f, 7), i) FROM {x} GROUP BY i",
+        marks=pytest.mark.skipif(pyspark.__version__ < "4.3", reason="a division by zero there"),
+    ),
     "SELECT n, corr(v, i16), covar_pop(v, f), covar_samp(v, i16), median(f) FROM {x} GROUP BY n",
     "SELECT i, flag, median(n), round(corr(n, v), 6) FROM {x} GROUP BY CUBE(i, flag)",
     "SELECT i, round(corr(v, i16) FILTER (WHERE flag), 6), covar_pop(f, 2) FROM {x} GROUP BY i",
@@ -45,11 +49,13 @@ LEFT_TO_SPARK = [
     "SELECT i, percentile(n, 0.5, i16) FROM {x} GROUP BY i",
     "SELECT i, percentile_disc(0.5) WITHIN GROUP (ORDER BY n), mode(i16) FROM {x} GROUP BY i",
     "SELECT i, max_by(s, struct(n, i16)) FROM {x} GROUP BY i",
-    "SELECT i, max_by(s, n, 2) FROM {x} GROUP BY i",
+    pytest.param(
+        "SELECT i, max_by(s, n, 2) FROM {x} GROUP BY i",
+        marks=pytest.mark.skipif(pyspark.__version__ < "4.2", reason="takes two arguments there"),
+    ),
     "SELECT i, max_by(10 DIV i16, n) FROM {x} WHERE i16 <> 0 GROUP BY i",
 ]
 NUMBERED = "(SELECT *, unix_micros(ts) + i16 * 7 + coalesce(id, 99) * 1000 AS n FROM x)"
-
 
 pytestmark = pytest.mark.usefixtures("fragment_tables")
 
@@ -66,9 +72,10 @@ def test_values_beside_extremes_are_those_of_spark(spark: SparkSession, query: s
 @pytest.mark.parametrize("query", OF_WHOLE_GROUPS)
 def test_percentiles_and_correlations_are_of_whole_groups(spark: SparkSession, query: str) -> None:
     sql = query.format(x=NUMBERED)
-    assert_same(spark, sql, is_fragment="GROUP BY id" in sql)
+    is_known = "corr(" not in sql or pyspark.__version__ >= "4.3"
+    assert_same(spark, sql, is_fragment=is_known and "GROUP BY id" in sql)
     with conf(spark, ONE_TASK):
-        assert_same(spark, sql)
+        assert_same(spark, sql, is_fragment=is_known)
 
 
 @pytest.mark.parametrize("query", LEFT_TO_SPARK)

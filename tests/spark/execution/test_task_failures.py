@@ -30,10 +30,10 @@ FAILING = [
 
 @pytest.fixture(scope="module")
 def numbers(spark: SparkSession) -> str:
-    spark.sql("CREATE NAMESPACE IF NOT EXISTS lance.failing")
-    spark.sql("CREATE TABLE lance.failing.n (id BIGINT, k STRING) PARTITIONED BY (k)")
-    spark.sql("INSERT INTO lance.failing.n VALUES (1, 'a'), (2, 'b')")
-    return "lance.failing.n"
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lance.failing_tasks")
+    spark.sql("CREATE TABLE lance.failing_tasks.n (id BIGINT, k STRING) PARTITIONED BY (k)")
+    spark.sql("INSERT INTO lance.failing_tasks.n VALUES (1, 'a'), (2, 'b')")
+    return "lance.failing_tasks.n"
 
 
 def failure(spark: SparkSession, query: str, execution: str) -> ArithmeticException:

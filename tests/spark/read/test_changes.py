@@ -128,12 +128,14 @@ def test_delta_s_function_reads_the_changes_of_a_range(spark: SparkSession, name
     for arguments in ("", ", 1, 2, 3", ", NULL", ", 1.5", ", -1"):
         with pytest.raises(PySparkException, match=r"TABLE_CHANGES_REFUSED.*', 3, 9\)"):
             spark.sql(f"SELECT * FROM table_changes('{table}'{arguments})")
-    for arguments, condition in (
+    # Spark 4.1 reads of such a range what there is.
+    refused = (
         (f"{last}, {first}", f"CHANGE_RANGE_REVERSED.*{table} from version {last} to"),
         (f"{first}, 99", f"SNAPSHOT_NOT_FOUND.*{table} at version 99"),
         ("99", f"SNAPSHOT_NOT_FOUND.*{table} at version 99"),
         ("'2025-01-02', '2025-01-01'", "CHANGE_RANGE_REVERSED.*2025-01-02.*2025-01-01"),
-    ):
+    )
+    for arguments, condition in refused if pyspark.__version__ >= "4.2" else ():
         with pytest.raises(PySparkException, match=condition):
             spark.sql(f"SELECT * FROM table_changes('{table}', {arguments})").collect()
     expiry = "older_than => TIMESTAMP '2999-01-01', retain_last => 2"

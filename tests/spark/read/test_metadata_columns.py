@@ -99,7 +99,7 @@ def test_iceberg_s_names_of_a_row_s_place_are_read(spark: SparkSession, table: s
 
 def test_predicates_on_metadata_columns_choose_partitions(spark: SparkSession, table: str) -> None:
     region = region_field(spark, table)
-    everything = f"(SELECT *, _partition AS p, _spec_version AS s FROM {table})"
+    everything = f"(SELECT *, _partition AS p, _spec_version AS s, _leaf AS leaf FROM {table})"
     cases = {
         f"{{p}}.{region} = 'r\"1'": 3,
         f"{{p}}.{region} IS NULL": None,
@@ -115,16 +115,16 @@ def test_predicates_on_metadata_columns_choose_partitions(spark: SparkSession, t
         f"({{p}}.{region} = 'r\"1' AND id > 9) OR id = 2": None,
         "coalesce({p}.shard, -1) = -1 AND id > 3": 3,
         f"{{p}}.{region} IN ('r\"1', NULL) AND id % 2 = 1": 3,
-        "_leaf IS NOT NULL AND {s} = 1": 3,
+        "{leaf} IS NOT NULL AND {s} = 1": 3,
         "{p} IS NOT NULL AND id = 3": None,
         "{s} = 99": 0,
     }
     for predicate, kept in cases.items():
-        pushed = predicate.format(p="_partition", s="_spec_version")
+        pushed = predicate.format(p="_partition", s="_spec_version", leaf="_leaf")
         query = f"SELECT id, _spec_version FROM {table} WHERE {pushed}"
         # Rows that are in a cache or a LIMIT are filtered by Spark alone.
         plain = f"SELECT id, s FROM (SELECT * FROM {everything} LIMIT 1000)"
-        checked = f"{plain} WHERE {predicate.format(p='p', s='s')}"
+        checked = f"{plain} WHERE {predicate.format(p='p', s='s', leaf='leaf')}"
         assert sorted(map(tuple, rows(spark, query))) == sorted(map(tuple, rows(spark, checked)))
         told = KEPT.search(rows(spark, f"EXPLAIN FORMATTED {query}")[0][0])
         if kept:
