@@ -11,10 +11,10 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
+from pyspark import StatusTracker
 from tests.separate_process import ENVIRONMENT
 
 import pennon
@@ -156,28 +156,25 @@ def test_an_example_runs_again_and_again(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_leaves_no_call_to_the_jvm_in_the_middle(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A real Spark is asked for its stages too rarely to be interrupted just then."""
-    asked = threading.Event()
-    cancelled = threading.Event()
+    """Spark is asked for its stages too rarely to be interrupted just then by chance."""
+    answered = threading.Event()
+    asked = StatusTracker.getActiveStageIds
 
-    class Tracker:
-        def getActiveStageIds(self) -> list[int]:  # noqa: N802 - PySpark's name
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.01)  # where KeyboardInterrupt would be raised
-            asked.set()
-            return []
+    def interrupted(tracker: StatusTracker) -> list[int]:
+        signal.raise_signal(signal.SIGINT)
+        stages = asked(tracker)
+        answered.set()
+        return stages
 
-    context = SimpleNamespace(statusTracker=Tracker, cancelAllJobs=cancelled.set)
-    spark = SimpleNamespace(
-        sparkContext=context, sql=lambda _: cancelled.wait(60) and SimpleNamespace(columns=[])
-    )
+    monkeypatch.setattr(StatusTracker, "getActiveStageIds", interrupted)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    rows = "range(1000000)"
     with pytest.raises(Cancelled):
-        execute(cast("SparkSession", spark), "SELECT 1", Output())
-    assert asked.is_set()
-    assert cancelled.is_set()
+        execute(spark, f"SELECT count(*) FROM {rows} a CROSS JOIN {rows} b", Output())
+    assert answered.is_set()
+    assert spark.range(3).count() == 3  # the connection is whole
     assert capsys.readouterr().err.endswith("Cancelled.\n")
     with pytest.raises(KeyboardInterrupt):  # as it was
         signal.raise_signal(signal.SIGINT)

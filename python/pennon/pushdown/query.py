@@ -36,7 +36,7 @@ from pennon.predicate.typed import Typed, cast, is_carried, is_plain
 from pennon.pushdown.known_ranges import range_below
 from pennon.pushdown.selects.aggregated import aggregated
 from pennon.pushdown.selects.filtered import filtered
-from pennon.pushdown.selects.grouped import Aggregate, grouped
+from pennon.pushdown.selects.grouped import Aggregate, grouped, is_over_groups
 from pennon.pushdown.selects.grouping_sets import grouping_sets
 from pennon.pushdown.selects.join_conditions import null_aware_pair
 from pennon.pushdown.selects.joined import joined, only_row, restricted_to_keys
@@ -352,7 +352,8 @@ class FragmentWriter:
         """Write an aggregate: its keys, then its calls."""
         if node.keys is None or node.calls is None:
             raise Declined(why=f"the aggregate function {node.unknown}")
-        aggregate = Aggregate(node.keys, node.calls, self.aggregated, self.output)
+        is_over = is_over_groups(self.nodes, position)
+        aggregate = Aggregate(node.keys, node.calls, self.aggregated, self.output, is_over)
         child = self.nodes[node.child]
         if isinstance(child, Expand):
             below, aggregate = self.repeated_groups(node.child, child, aggregate)

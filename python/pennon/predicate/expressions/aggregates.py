@@ -33,6 +33,7 @@ from pennon.predicate.typed import (
     is_null,
     is_plain,
     lossy_cast,
+    opaque,
 )
 
 if TYPE_CHECKING:
@@ -149,8 +150,8 @@ def extreme_pair(
     if any(not is_plain(value.type) for value in (first, other)):
         raise Declined(why=f"a value beside one of {first.type}")
     is_greatest = operator is exp.Max
-    # An order by one column twice ends DataFusion 54: the second key is a call.
-    again = Typed(call("greatest", other.tree.copy()), other.type)
+    # An order by one column twice ends DataFusion 54: the second key is opaque.
+    again = Typed(opaque(other.tree.copy()), other.type)
     order = [
         exp.Ordered(
             this=enclosed(comparable(key)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.plan import Output
+from pennon.plan import Group, Output, children_of
 from pennon.predicate.expressions.aggregates import is_cut
 from pennon.predicate.expressions.distributions import OF_WHOLE_GROUPS
 from pennon.predicate.expressions.floats.float_order import comparable
@@ -21,7 +21,7 @@ from pennon.pushdown.selects.selected import Selected, named, selected_from
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pennon.plan import AggregateCall
+    from pennon.plan import AggregateCall, PlanNode
     from pennon.predicate.semantics import Semantics
     from pennon.predicate.typed import Typed
 
@@ -37,12 +37,22 @@ class Aggregate:
         calls: The functions.
         write_call: Writes a function over columns of these types; raises ``Declined``.
         write_key: Writes a column that is computed of those; raises ``Declined``.
+        is_over_groups: Whether there is another aggregate below.
     """
 
     keys: Sequence[Output]
     calls: Sequence[AggregateCall]
     write_call: Callable[[AggregateCall, Mapping[str, pa.DataType]], Typed]
     write_key: Callable[[Output, Mapping[str, pa.DataType]], Typed]
+    is_over_groups: bool
+
+
+def is_over_groups(nodes: Sequence[PlanNode], position: int) -> bool:
+    """Whether there is an aggregate below a node."""
+    return any(
+        isinstance(nodes[child], Group) or is_over_groups(nodes, child)
+        for child in children_of(nodes[position])
+    )
 
 
 def grouped(
@@ -60,9 +70,6 @@ def grouped(
     Raises:
         Declined: A part of it is not known to be computed as Spark does.
     """
-    # Of groups that a join has repeated DataFusion believes that one of their keys determines all
-    # columns still, and groups by other columns than it is asked to.
-    is_grouped_below = below.select.find(exp.Group) is not None
     below, calls = with_argument_columns(f"{name}v", below, node.calls, semantics, node.write_call)
     types: dict[str, pa.DataType] = {}
     keys: list[exp.Expr] = []
@@ -73,7 +80,9 @@ def grouped(
         columns.append(named(tree, f"c{output}"))
 
     def add_key(output: int, value: Typed) -> None:
-        key = opaque(comparable(value)) if is_grouped_below else comparable(value)
+        # Of groups that a join has repeated DataFusion believes that their keys determine all
+        # columns still, and groups by other columns than it is asked to.
+        key = opaque(comparable(value)) if node.is_over_groups else comparable(value)
         keys.append(key.copy())
         add(output, key, value.type)
 

@@ -82,7 +82,7 @@ def grouping_sets(
     return GroupingSets(
         replace(node, keys=finest, calls=parts),
         Expand(expand.child, (), (*different.values(), *carried)),
-        replace(node, write_call=_put_together),
+        replace(node, write_call=_put_together, is_over_groups=True),
     )
 
 

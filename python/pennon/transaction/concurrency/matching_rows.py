@@ -75,27 +75,29 @@ class MatchingRows:
         try:
             before, after = self._fragments(old), self._fragments(new)
             is_same_place = old is not None and new is not None and old[0] == new[0]
-            same = before & after if is_same_place else frozenset()
-            return not (self._are_in(old, before - same) or self._are_in(new, after - same))
+            same = before.keys() & after.keys() if is_same_place else frozenset()
+            changed = [
+                (at, [place for description, place in places.items() if description not in same])
+                for at, places in ((old, before), (new, after))
+            ]
+            return not any(self._are_in(at, places) for at, places in changed)
         except (PennonError, OSError, RuntimeError, ValueError):  # expired meanwhile, or damaged
             return False
 
-    def _fragments(self, at: tuple[str, int] | None) -> frozenset[str]:
-        """Describe the fragments of a version, with the files that they have."""
+    def _fragments(self, at: tuple[str, int] | None) -> dict[str, tuple[int, int]]:
+        """Describe the fragments of a version by their files, with their places and their rows."""
         if at is None:
-            return frozenset()
-        return frozenset(_description(fragment) for fragment in self._opened(at).get_fragments())
+            return {}
+        return {
+            _description(fragment): (position, fragment.metadata.physical_rows)
+            for position, fragment in enumerate(self._opened(at).get_fragments())
+        }
 
-    def _are_in(self, at: tuple[str, int] | None, fragments: frozenset[str]) -> bool:
+    def _are_in(self, at: tuple[str, int] | None, chosen: Sequence[tuple[int, int]]) -> bool:
         """Whether fragments have such a row, or too many rows to ask all of them."""
-        if at is None or not fragments:
+        if at is None or not chosen:
             return False
         dataset = self._opened(at)
-        chosen = [
-            (position, fragment.metadata.physical_rows)
-            for position, fragment in enumerate(dataset.get_fragments())
-            if _description(fragment) in fragments
-        ]
         self._rows_left -= sum(max(num_rows, _LEAST_ROWS) for _, num_rows in chosen)
         if self._rows_left < 0:
             return True

@@ -39,6 +39,7 @@ from pennon.predicate.typed import (
     integer,
     is_null,
     is_one,
+    opaque,
     sql_type,
 )
 from pennon.predicate.values.literals import literal_value
@@ -92,7 +93,7 @@ def integer_of_text(value: Typed, target: pa.DataType, *, is_tried: bool) -> Typ
     """
     trimmed = call("btrim", value.tree, exp.Literal.string(_BLANKS))
     # A function: DataFusion would compare the text where a literal is compared with the integer.
-    return Typed(call("greatest", _cast(trimmed, target, is_tried)), target, can_fail=not is_tried)
+    return Typed(opaque(_cast(trimmed, target, is_tried)), target, can_fail=not is_tried)
 
 
 def double_of_text(value: Typed, semantics: Semantics, *, is_tried: bool) -> Typed:
