@@ -296,6 +296,9 @@ def test_lengths_are_kept_as_spark_keeps_them(spark: SparkSession, namespace: st
             for values in ("3, 'abcd', 'a'", "3, 'a', 'abcd'"):
                 with pytest.raises(SparkRuntimeException, match="EXCEED_LIMIT_LENGTH"):
                     spark.sql(f"INSERT INTO {name} VALUES ({values})")
+            types = [row[:2] for row in spark.sql(f"DESCRIBE {name}").collect()[:3]]
+            assert types == [("id", "int"), ("v", "varchar(3)"), ("c", "char(3)")], name
+            assert [kind for _, kind in spark.table(name).dtypes] == ["int", "string", "string"]
             query = f"SELECT *, length(v), length(c), c = 'a' FROM {name}"
             rows.append(sorted(spark.sql(query).collect()))
             rows.append(spark.sql(f"SELECT c, count(*) FROM {name} WHERE c = 'a' GROUP BY c"))

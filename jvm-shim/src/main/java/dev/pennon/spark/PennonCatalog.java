@@ -23,10 +23,8 @@ public final class PennonCatalog extends WorkerCatalog implements FunctionCatalo
 
   @Override
   public Identifier[] listFunctions(String[] namespace) {
-    if (!holdsFunctions(namespace)) {
-      return new Identifier[0];
-    }
     return Transforms.names().stream()
+        .filter(function -> holdsFunctions(namespace))
         .map(function -> Identifier.of(namespace, function))
         .toArray(Identifier[]::new);
   }

@@ -20,22 +20,16 @@ public final class AnalysisExceptions {
     }
     Option<Object> nowhere = Option.empty();
     Option<Throwable> cause = Option.apply(failure);
-    scala.collection.immutable.Map<String, String> parameters = immutable(failure.parameters());
+    Map<String, String> parameters = new HashMap<>(failure.parameters());
     return new AnalysisException(
         failure.getMessage(),
         nowhere,
         nowhere,
         cause,
         Option.apply(failure.condition()),
-        parameters,
+        scala.collection.immutable.Map.from(CollectionConverters.asScala(parameters)),
         new QueryContext[0],
         Option.apply(failure.sqlState()),
         Option.apply(failure.getMessage()));
-  }
-
-  private static scala.collection.immutable.Map<String, String> immutable(
-      Map<String, String> parameters) {
-    return scala.collection.immutable.Map.from(
-        CollectionConverters.asScala(new HashMap<>(parameters)));
   }
 }

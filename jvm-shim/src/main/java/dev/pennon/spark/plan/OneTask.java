@@ -16,11 +16,10 @@ final class OneTask {
   private OneTask() {}
 
   static LogicalPlan in(LogicalPlan plan) {
-    if (isRead(plan)) {
-      // Not a shuffle: Spark reports no single partition of a scan, but of what is coalesced to one.
-      return new Repartition(1, false, PackedScans.in(plan));
-    }
-    return plan.mapChildren(OneTask::in);
+    // Not a shuffle: Spark reports no single partition of a scan, but of what is coalesced to one.
+    return isRead(plan)
+        ? new Repartition(1, false, PackedScans.in(plan))
+        : plan.mapChildren(OneTask::in);
   }
 
   /** A scan of ours under what Spark reads it with: filters at run time have to stay next to it. */

@@ -31,11 +31,10 @@ public final class UndecidedPlans {
         || Boolean.parseBoolean(conf.getConfString(RETHROW, "false"))) {
       throw WorkerFailure.<RuntimeException>sneak(failure);
     }
-    long count = COUNT.incrementAndGet();
     LOG.warn(
         "Spark executes a query as it planned it: how the workers could help was not found out"
             + " ({} so far): {}",
-        count,
+        COUNT.incrementAndGet(),
         failure.getMessage());
     LOG.debug("Why it was not found out", failure);
     return plan;
