@@ -53,7 +53,7 @@ PEERS: set[tuple[str, str]] = {
 }
 
 # Without comments and imports. What Spark demands to be a JVM class was about this much.
-MOST_LINES_OF_JAVA = 7_932
+MOST_LINES_OF_JAVA = 7_929
 
 FORBIDDEN_NAMES = re.compile(r"(^|_)(utils?|helpers?|common|misc|manager|base)(_|$)")
 # The format's words: what a Java class must not know.
