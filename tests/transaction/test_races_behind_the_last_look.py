@@ -115,14 +115,14 @@ def test_rows_that_a_merge_made_of_deleted_partitions_refuse_their_delete(
 def test_rows_that_are_appended_stay_behind_an_overwrite(
     location: str, monkeypatch: pytest.MonkeyPatch, condition: str | None
 ) -> None:
-    """Another statement on other partitions in between takes nothing from that."""
+    """Another statement on other partitions before takes nothing from that."""
     pennon.open(location).append([EU, {"id": 2, "region": None}])
     mine = pennon.open(location)
 
     def others() -> None:
-        pennon.open(location).append([NEW])
         if condition is not None:
             pennon.open(location).delete("region IS NULL")
+        pennon.open(location).append([NEW])
 
     behind_the_look(monkeypatch, others)
     mine.overwrite([US], condition)

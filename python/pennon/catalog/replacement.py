@@ -4,9 +4,9 @@ A condition decides a partition where its values alone imply that every row sati
 none does. NULL rules: rows for which the condition is NULL are kept, as SQL has it.
 
 Rows that another writer appends meanwhile to a new partition are no conflict: the overwrite came
-first. Rows appended to a partition that goes are one, and so are rows that come meanwhile to a
-partition which the overwrite makes: two overwrites of one new partition never leave the rows of
-both.
+first, unless somebody may have read them before it commits. Rows appended to a partition that goes
+are one, and so are rows that come meanwhile to a partition which the overwrite makes: two
+overwrites of one new partition never leave the rows of both.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from pennon.errors import NotWholePartitions, OverlapsOlderPartition
 from pennon.manifest import ObjectId
 from pennon.planning import plan_scan
-from pennon.spec.partition_spec import leaf_prefix
-from pennon.spec.value_text import python_value
+from pennon.transaction.concurrency.overlapped_set import overlapping_leaves, shared_fields
 from pennon.transaction.staging.leaf_state import leaf_states, partition_text
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from pennon.leaf import StagedPartition
     from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
-    from pennon.spec import PartitionField
     from pennon.transaction import Transaction
 
 __all__ = ["overlapped_partitions", "replace_rows", "whole_partitions"]
@@ -80,8 +78,7 @@ def overlapped_partitions(
 ) -> tuple[str, ...]:
     """Give the partitions of older spec versions whose rows all belong to the staged partitions.
 
-    A dynamic overwrite replaces them with those of the current spec. Field ids keep their meaning
-    over spec versions, so an older partition is compared by the fields that both have.
+    A dynamic overwrite replaces them with those of the current spec.
 
     Args:
         snapshot: The namespace.
@@ -92,25 +89,15 @@ def overlapped_partitions(
         OverlapsOlderPartition: An older partition is coarser and may hold other rows too.
     """
     current = snapshot.current_spec
-    tuples = {part.object_id: part.values for part in staged}
-    leaves = snapshot.leaves().table
-    older = leaves.filter(
-        pc.invert(pc.starts_with(leaves["object_id"], leaf_prefix(current.spec_version)))
-    ).combine_chunks()
-    if not tuples or older.num_rows == 0:
-        return ()
+    older = overlapping_leaves(snapshot, staged)
     replaced: list[str] = []
-    seen: dict[int, set[str]] = {}
     for at, (object_id, num_rows) in enumerate(
         zip(older["object_id"].to_pylist(), older["num_rows"].to_pylist(), strict=True)
     ):
         version = _spec_version(object_id)
-        shared = _shared(snapshot, version)
-        if version not in seen:
-            seen[version] = {_key(shared, values, 0) for values in tuples.values()}
-        if num_rows == 0 or _key(shared, older, at) not in seen[version]:
+        if num_rows == 0:
             continue
-        if len(shared) < len(current.fields):
+        if len(shared_fields(snapshot, current.spec_version, version)) < len(current.fields):
             raise OverlapsOlderPartition(
                 table=table, partition=_spelled(snapshot, older.slice(at, 1)), spec_version=version
             )
@@ -143,15 +130,6 @@ def replace_rows(
 def _spec_version(object_id: str) -> int:
     parsed = ObjectId.parse(object_id)
     return 1 if parsed is None else parsed.spec_version
-
-
-def _shared(snapshot: Snapshot, spec_version: int) -> list[PartitionField]:
-    field_ids = {field.field_id for field in snapshot.specs[spec_version].fields}
-    return [field for field in snapshot.current_spec.fields if field.field_id in field_ids]
-
-
-def _key(shared: Sequence[PartitionField], tuples: pa.RecordBatch | pa.Table, at: int) -> str:
-    return repr([python_value(tuples.column(field.column)[at]) for field in shared])
 
 
 def _spelled(snapshot: Snapshot, leaf: pa.Table) -> str:

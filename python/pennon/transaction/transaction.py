@@ -10,6 +10,7 @@ from pennon.manifest.dataset.storage import is_of_storage, storage_failure
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.transaction.concurrency.isolation import SERIALIZABLE, isolation
 from pennon.transaction.concurrency.outcome import Committed
+from pennon.transaction.concurrency.overlapped_set import OverlappedSet
 from pennon.transaction.concurrency.read_set import CoveredSet, ReadSet, ReadSets
 from pennon.transaction.concurrency.row_change_mode import is_copy_on_write
 from pennon.transaction.group_commit import commit_append, in_turn
@@ -69,7 +70,7 @@ class Transaction:
         self._operation = operation
         self._is_sent = False
         self._changes: dict[str, Change] = {}
-        self._reads: tuple[CoveredSet | ReadSet, ...] = ()
+        self._reads: tuple[CoveredSet | OverlappedSet | ReadSet, ...] = ()
 
     def append(self, staged: Iterable[StagedPartition]) -> None:
         """Add rows to partitions.
@@ -128,6 +129,19 @@ class Transaction:
         """
         if isolation(self.snapshot.properties, command) == SERIALIZABLE:
             self._reads += (CoveredSet(self.snapshot, tuple(predicates)),)
+
+    def cover_partitions(self, staged: Iterable[StagedPartition]) -> None:
+        """Say that an overwrite replaces the partitions of its rows, by whatever spec they are.
+
+        Args:
+            staged: The reports of all tasks.
+
+        Raises:
+            UnknownIsolation: The table's property has another value than it can have.
+        """
+        parts = tuple(staged)
+        if parts and isolation(self.snapshot.properties) == SERIALIZABLE:
+            self._reads += (OverlappedSet(self.snapshot, parts),)
 
     def read(self, scans: Iterable[Sequence[str]]) -> None:
         """Say which rows of the table new ones were made of.

@@ -4,7 +4,8 @@
 
 Two or three processes run one statement each: rows that are added, or made of the table's own,
 overwrites, DELETE, UPDATE, MERGE, columns and partition fields that come and go, compaction,
-rollback, and the table put in its own place. A seed chooses the table, the statements, and who
+rollback, and the table put in its own place; of some races the first statement goes on around the
+others, which are about what it replaces. A seed chooses the table, the statements, and who
 goes on at every gate: before a table is opened, before the newest version is looked at, before
 Lance commits. What is left has to be what the acknowledged statements leave in some serial order,
 in which none comes before one that had ended when it began. A failure prints its seed and all that
@@ -21,6 +22,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from tests.torture.races.nested_race import nested_race
 from tests.torture.races.race import Contenders, problems
 from tests.torture.races.random_race import random_race
 
@@ -30,6 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make torture-races ARGS=…")
     parser.add_argument("--races", type=int, default=500)
     parser.add_argument("--seed", type=int, default=int(time.time()) % 1_000_000)
+    parser.add_argument("--nested", type=float, default=0.2, help="how many around two others")
     parser.add_argument("--plain", type=float, default=0.15, help="how many on plain datasets")
     options = parser.parse_args()
     sys.stdout.write(f"seeds {options.seed} to {options.seed + options.races - 1}\n")
@@ -39,7 +42,12 @@ def main() -> int:
             choose = random.Random(seed)  # noqa: S311 - to be repeated
             with tempfile.TemporaryDirectory(prefix="pennon-races-") as folder:
                 root = Path(folder)
-                race = random_race(choose, root, is_plain=choose.random() < options.plain)
+                is_nested, is_plain = (choose.random() < x for x in (options.nested, options.plain))
+                race = (
+                    nested_race(choose, root)
+                    if is_nested
+                    else random_race(choose, root, is_plain=is_plain)
+                )
                 ended = contenders.run(race, root, choose)
                 told.update({"done": len(ended.done)} | ended.refusals)
                 wrong = problems(race, ended, root)

@@ -90,7 +90,10 @@ class Contenders:
             if not waiting:
                 continue
             early = [at for at in waiting if waiting[at] == "begin"]
-            chosen = choose.choice(early if early and reads_first else sorted(waiting))
+            if race.is_nested:
+                chosen = 0 if 0 in early else min(waiting, key=lambda at: (at == 0, at))
+            else:
+                chosen = choose.choice(early if early and reads_first else sorted(waiting))
             if waiting.pop(chosen) == "begin":
                 begun.add(chosen)
                 ended.before += [(first, chosen) for first in ended.done]

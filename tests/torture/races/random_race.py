@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import lance
 import pyarrow as pa
-from tests.torture.races.model import SCHEMA, Part, Row, State, Statement
+from tests.torture.races.model import SCHEMA, Part, Row, State, Statement, condition_sql
 
 import pennon
 
@@ -57,10 +57,13 @@ class Race:
     Args:
         state: The table before.
         statements: One for each process.
+        is_nested: Whether the others run while the first one does, one after the other: each has
+            read what those before it have committed.
     """
 
     state: State
     statements: tuple[Statement, ...]
+    is_nested: bool = False
 
 
 def random_race(choose: random.Random, root: Path, *, is_plain: bool = False) -> Race:
@@ -102,6 +105,11 @@ def _partitioned(choose: random.Random, root: Path) -> State:
         rows = [_row(choose, len(state.rows) + at) for at in range(choose.choice([1, 3, 5]))]
         table.append(pa.Table.from_pylist(rows, schema=SCHEMA))
         state = replace(state, rows=(*state.rows, *rows))
+    if choose.random() < 0.3:
+        kept[table.version] = state
+        emptied: Statement = {"kind": "delete", "where": [("v", "<", choose.choice([2, 4, 5]))]}
+        table.delete(condition_sql(emptied["where"]))
+        state = state.after(emptied)
     if choose.random() < 0.4:
         default = choose.choice([None, 8])
         table.add_column("x", pa.int32(), default=default)
@@ -131,6 +139,16 @@ def _condition(choose: random.Random, state: State) -> list[Part]:
     return choose.choice(kinds)()
 
 
+def _whole(choose: random.Random) -> list[list[Part]]:
+    """Choose conditions of overwrites: refused where they do not decide about partitions."""
+    return [
+        [],
+        [("part", "=", choose.choice(_PARTS))],
+        [("part", "IN", choose.sample(_PARTS, 2))],
+        [("v", "<", 5)],
+    ]
+
+
 def _rows(choose: random.Random, number: int, where: Sequence[Part] = ()) -> list[Row]:
     """Choose rows to write; they satisfy the condition of an overwrite."""
     count = choose.choice([1, 2, 4])
@@ -139,7 +157,15 @@ def _rows(choose: random.Random, number: int, where: Sequence[Part] = ()) -> lis
         [*range(6), *range(100, 104), *range(number * 200, number * 200 + 6)], count
     )
     bound = {column: value for column, operator, value in where if operator == "="}
-    return [{**_row(choose, uid), **bound} for uid in sorted(uids)]
+    chosen = {column: value for column, operator, value in where if operator == "IN"}
+    return [
+        {
+            **_row(choose, uid),
+            **bound,
+            **{name: choose.choice(some) for name, some in chosen.items()},
+        }
+        for uid in sorted(uids)
+    ]
 
 
 def _statement(choose: random.Random, kind: str, number: int, state: State) -> Statement:
@@ -152,9 +178,7 @@ def _statement(choose: random.Random, kind: str, number: int, state: State) -> S
         case "replace":
             statement |= _own(choose, state) | {"makes": "copy"}
         case "overwrite":
-            where = (
-                choose.choice([[], [("part", "=", choose.choice(_PARTS))]]) if state.fields else []
-            )
+            where = choose.choice(_whole(choose)) if state.fields else []
             statement["where"] = where
             _fill(choose, statement, state, where)
         case "overwrite_partitions":
@@ -199,5 +223,6 @@ def _fill(
         statement["rows"] = _rows(choose, statement["number"], where)
         return
     statement |= _own(choose, state)
-    if where:
-        statement["part"] = where[0][2]
+    if where and where[0][0] == "part":
+        parts = where[0][2]
+        statement["part"] = parts if isinstance(parts, str) else choose.choice(parts)

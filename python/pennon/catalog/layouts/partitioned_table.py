@@ -156,6 +156,8 @@ class PartitionedTable(StoredTable):
             replace_rows(transaction, parts, replaced)
             if mode is WriteMode.OVERWRITE:
                 transaction.cover(predicates)
+            else:
+                transaction.cover_partitions(parts)
         return self._committed(transaction)
 
     def change_rows(

@@ -12,30 +12,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pennon.errors import PennonError, SnapshotNotFound, StorageFailure
-from pennon.manifest import Snapshot
-from pennon.manifest.commits.commit_lookup import is_rewritten
-from pennon.manifest.versions.history import history
+from pennon.errors import PennonError
 from pennon.planning import plan_scan
 from pennon.planning.manifest_query import spec_projections
 from pennon.planning.projection.possible_partitions import has_no_others
 from pennon.planning.scan_plan import bound_condition
 from pennon.predicate.parse import readable_predicates
+from pennon.transaction.concurrency.commit_order import (
+    are_only_appends,
+    conflict_behind,
+    has_same_rows,
+)
 from pennon.transaction.concurrency.matching_rows import MatchingRows
 from pennon.transaction.concurrency.outcome import Conflicted
 from pennon.transaction.staging.leaf_state import leaf_states, partition_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
+    from pennon.manifest import Snapshot
     from pennon.manifest.commits.commit_lookup import Rewrites
+    from pennon.transaction.concurrency.overlapped_set import OverlappedSet
 
 __all__ = ["CoveredSet", "ReadSet", "ReadSets"]
 
-# Rows that are added whatever is there: an overwrite that came first took none of them.
-_READ_NOTHING: Final = frozenset({"append", "compact", "maintenance", "alter"})
 # What depends on the session's rules no partition out.
 _NO_TIME_ZONE: Final = ""
 
@@ -78,14 +80,14 @@ class ReadSet:
             matching: MatchingRows | None = None
             for object_id in sorted(before.keys() | after.keys()):
                 old, new = before.get(object_id), after.get(object_id)
-                if old == new or _has_same_rows(object_id, old, new, rewrites):
+                if old == new or has_same_rows(object_id, old, new, rewrites):
                     continue
                 if not self.is_before_appends:
                     if matching is None:
                         matching = MatchingRows(self.snapshot, predicates, time_zone=_NO_TIME_ZONE)
                     if matching.are_untouched(old, new):
                         continue
-                elif _is_only_appended(self.snapshot, latest):
+                elif are_only_appends(self.snapshot, latest):
                     return None
                 return self._conflict(latest, object_id, old, new)
         return None
@@ -120,34 +122,23 @@ class CoveredSet:
     def changed_in(
         self, latest: Snapshot, rewrites: Callable[[], Rewrites] = dict
     ) -> Conflicted | None:
-        """Find a covered partition that a statement made of rows which this one takes out.
-
-        Neither can have come first then: this one does not take its rows, and that one has read
-        others that this one takes. Rows that are merely appended come behind this one.
+        """Find a covered partition of rows that this one neither takes out nor can come before.
 
         Args:
             latest: The table after other commits.
-            rewrites: Not asked: partitions that go are looked at one by one.
+            rewrites: Tells which leaf version has the rows of which other one.
 
         Returns:
-            The partition in conflict; None where all that others made was appended.
+            The partition in conflict; None where all that others did to such ones was to append.
 
         Spec: "Conflict".
         """
-        del rewrites
         try:
-            made = (
-                _leaves(latest, self.predicates).keys()
-                - _leaves(self.snapshot, self.predicates).keys()
-            )
+            before = _leaves(self.snapshot, self.predicates)
+            after = _leaves(latest, self.predicates)
         except PennonError:
             return Conflicted("of any value", "the columns of its condition changed meanwhile")
-        changed = _changed_by_readers(self.snapshot, latest, made) if made else None
-        if changed is None:
-            return None
-        state = leaf_states(latest, [changed]).get(changed)
-        reason = "a statement that read what this one replaces made it meanwhile"
-        return Conflicted(partition_text({} if state is None else state.values), reason)
+        return conflict_behind(self.snapshot, latest, before, after, rewrites)
 
     def may_miss(self, latest: Snapshot, touched: Mapping[str, Mapping[str, pa.Scalar]]) -> bool:
         """Whether others may make a covered partition that this commit does not touch."""
@@ -164,7 +155,7 @@ class ReadSets:
         sets: Each of them.
     """
 
-    sets: tuple[CoveredSet | ReadSet, ...]
+    sets: tuple[CoveredSet | OverlappedSet | ReadSet, ...]
 
     def changed_in(
         self, latest: Snapshot, rewrites: Callable[[], Rewrites] = dict
@@ -176,67 +167,6 @@ class ReadSets:
     def may_miss(self, latest: Snapshot, touched: Mapping[str, Mapping[str, pa.Scalar]]) -> bool:
         """Whether one of them may."""
         return any(read.may_miss(latest, touched) for read in self.sets)
-
-
-def _made_by_readers(base: Snapshot, latest: Snapshot) -> Iterator[int]:
-    """Name the versions since the base whose commits may have read: of expired ones none knows."""
-    entries = history(base.location, base.storage_options, after=base.version)
-    operations = {entry.version: entry.operation for entry in entries}
-    for version in range(base.version + 1, latest.version + 1):
-        if operations.get(version) not in _READ_NOTHING:
-            yield version
-
-
-def _is_only_appended(base: Snapshot, latest: Snapshot) -> bool:
-    """Whether all that others committed since reads nothing: then it may come behind.
-
-    One that has read may have read rows which were appended before it, and not those of the
-    statement that is to come before these.
-    """
-    for version in _made_by_readers(base, latest):
-        before, after = (_versions_at(base, at, None) for at in (version - 1, version))
-        if before is None or before != after:
-            return False
-    return True
-
-
-def _changed_by_readers(base: Snapshot, latest: Snapshot, made: Collection[str]) -> str | None:
-    """Find one of the leaves that were made since the base by more than appends."""
-    for version in _made_by_readers(base, latest):
-        before, after = (_versions_at(base, at, made) for at in (version - 1, version))
-        for object_id in sorted(made):
-            if before is None or after is None or before.get(object_id) != after.get(object_id):
-                return object_id
-    return None
-
-
-def _versions_at(
-    base: Snapshot, version: int, object_ids: Iterable[str] | None
-) -> dict[str, tuple[str, int | None]] | None:
-    """Tell the places and versions of leaves at a version of the table; None where it expired.
-
-    Of all leaves where none is named.
-    """
-    try:
-        snapshot = Snapshot.open(base.location, version, storage_options=base.storage_options)
-        if object_ids is None:
-            object_ids = snapshot.leaves().table["object_id"].to_pylist()
-        states = leaf_states(snapshot, object_ids)
-    except (SnapshotNotFound, StorageFailure):
-        return None
-    return {name: (state.location, state.read_version) for name, state in states.items()}
-
-
-def _has_same_rows(
-    object_id: str,
-    old: tuple[str, int] | None,
-    new: tuple[str, int] | None,
-    rewrites: Callable[[], Rewrites],
-) -> bool:
-    """Whether a leaf was only put into other files, where it was."""
-    if old is None or new is None or old[0] != new[0]:
-        return False
-    return is_rewritten(object_id, old[1], new[1], rewrites())
 
 
 def _leaves(snapshot: Snapshot, predicates: tuple[str, ...]) -> dict[str, tuple[str, int]]:
