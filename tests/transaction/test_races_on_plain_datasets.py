@@ -92,6 +92,17 @@ def test_of_two_that_overwrite_an_empty_dataset_one_is_refused(place: str) -> No
     assert ids(place) == [3, 10]
 
 
+def test_of_two_that_overwrite_rows_of_a_condition_one_is_refused(place: str) -> None:
+    """The dataset is empty, so that neither finds a row to take out."""
+    pennon.open(place).delete("true")
+    mine, theirs = pennon.open(place)._table.stored, pennon.open(place)
+    staged = mine.stage_unordered(batches_of([{"id": 6}])).texts
+    theirs.overwrite([{"id": 5}], "id > 3")
+    with pytest.raises(WriteConflict, match=CHANGED):
+        mine.commit(WriteMode.OVERWRITE, ["id > 3"], staged, CommitIdentity.fresh())
+    assert ids(place) == [5]
+
+
 def test_an_append_beside_a_change_of_rows_is_added(place: str) -> None:
     mine = pennon.open(place)
     pennon.open(place).update({"id": "id + 5"}, "id = 1")

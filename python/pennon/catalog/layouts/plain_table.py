@@ -114,8 +114,9 @@ class PlainTable(StoredTable):
             and not whole_partitions(self.snapshot, self.name, predicates, action="overwrite")
         )
         with by_name(self.name):
-            if is_append:
-                return append_plain(self.snapshot, staged, _id(identity), is_blind=not reads)
+            if is_append:  # rows that an overwrite would take out may come meanwhile
+                is_blind = mode is WriteMode.APPEND and not reads
+                return append_plain(self.snapshot, staged, _id(identity), is_blind=is_blind)
             return replace_plain(self.snapshot, staged, _id(identity))
 
     def change_rows(
