@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.torture.execution.sessions import StarSessions, left_to_spark
+from tests.torture.execution.sessions import RefusedBySpark, StarSessions, left_to_spark
 from tests.torture.execution.star_queries import StarQueries
 from tests.torture_session import torture_session
 
@@ -31,6 +31,7 @@ class Tally:
 
     seed: int
     queries: int = 0
+    refused: int = 0
     seconds: float = 0.0
     differ: list[int] = field(default_factory=list)
     runs: Counter[str] = field(default_factory=Counter)
@@ -48,6 +49,7 @@ class Tally:
 
     def show(self) -> None:
         print(f"{self.queries} queries in {self.seconds:.0f} s, {len(self.differ)} differ")
+        print(f"{self.refused} are an error in Spark itself") if self.refused else None
         for way, kept in self.kept.items():
             whole = kept[""] / self.runs[way]
             print(f"{way}: {whole:.0%} of {self.runs[way]} wholly in workers; the others kept:")
@@ -91,12 +93,16 @@ def run(sessions: StarSessions, number: int, tally: Tally, *, is_all: bool) -> N
     undivided = ("one task", "one executor")
     ways = (*(undivided if is_all else undivided[number % 2 : number % 2 + 1]), "divided")
     tally.queries += 1
+    wrong: list[str] = []
     try:
         wrong, plans = sessions.differences(sql, ways)
         for way, plan in plans.items():
             tally.count(way, left := left_to_spark(plan))
             if left and way != "divided":
                 tally.reasons.update(sessions.reasons(way, sql))
+    except RefusedBySpark as error:
+        tally.refused += 1
+        print(f"seed {number}: Spark itself fails: {error}", flush=True)
     except Exception as error:  # noqa: BLE001 - whatever it is, the seed has to be told
         wrong = [f"{type(error).__name__}: {str(error)[:1500]}"]
     if wrong:
