@@ -113,3 +113,22 @@ def test_a_query_that_loses_its_name_at_the_last_moment_leaves_nothing(
     folders = {folder.name for folder in Path(catalog.root).iterdir() if folder.is_dir()}
     assert folders == {"__manifest", Path(load(catalog, name).snapshot.location).name}
     assert rows(catalog, name) == 1
+
+
+@pytest.mark.parametrize("is_kept", [True, False], ids=["kept place", "place beside"])
+@PLACES
+def test_a_table_that_was_made_is_as_it_is_loaded(
+    catalog: Catalog, tmp_path: Path, *, is_path: bool, is_kept: bool
+) -> None:
+    """It is loaded no more where it was filled at its place, as in object stores."""
+    name = identifier(tmp_path, "t", is_path=is_path)
+    properties = {"location": str(tmp_path / "elsewhere")} if is_kept and not is_path else {}
+    if is_kept and is_path:
+        Path(name[0]).mkdir()
+    made = table_ddl.create(
+        catalog, name, schema=SCHEMA, transforms=(), properties=properties, mode="create"
+    )
+    loaded = load(catalog, name)
+    assert made == loaded
+    assert (made.identity, made.table_id) == (loaded.identity, loaded.table_id)
+    assert made.properties == loaded.properties

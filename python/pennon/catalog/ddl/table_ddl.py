@@ -85,11 +85,11 @@ def create(
         mode=mode,
     )
     try:
-        publish(catalog, identifier, table.snapshot.location, mode)
+        place = publish(catalog, identifier, table.snapshot.location, mode)
     except PennonError:
         discard(catalog, identifier, table.stored)
         raise
-    return load(catalog, identifier)
+    return table if place == table.snapshot.location else load(catalog, identifier)
 
 
 def stage(
@@ -170,7 +170,7 @@ def publish(
     location: str,
     mode: str,
     reads: Sequence[tuple[str, int]] = (),
-) -> None:
+) -> str:
     """Make a staged table known under its name, in the place of one that is replaced.
 
     It may be sent again: a table that has its name by now is left as it is.
@@ -182,6 +182,9 @@ def publish(
         mode: As given to ``stage``.
         reads: The locations and versions of the tables that its rows are made of.
 
+    Returns:
+        Where it is now.
+
     Raises:
         TableAlreadyExists: ``create`` meets a table of that name.
         TableNotFound: ``replace`` meets none.
@@ -189,11 +192,12 @@ def publish(
             it that those of the staged one are made of.
     """
     if _is_path(identifier):
-        take_place(location, absolute_place(identifier[0]))
-        return
+        place = absolute_place(identifier[0])
+        take_place(location, place)
+        return place
     directory, place = Directory(catalog), place_of_name(catalog, identifier, location)
     if _is_named(directory, identifier, place):
-        return
+        return place
     existing = _checked_name(catalog, identifier, mode)
     try:
         if existing is None:
@@ -212,6 +216,7 @@ def publish(
             raise
     if existing is not None:
         delete_files(catalog, existing.stored)
+    return place
 
 
 def discard(catalog: Catalog, identifier: Name, table: StoredTable) -> None:
