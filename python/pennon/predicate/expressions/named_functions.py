@@ -101,11 +101,8 @@ def named_function(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed
         case exp.StrPosition() if _is_first(node.args.get("position")):
             return text_functions.position(read(node.this), read(node.args["substr"]))
         case exp.Replace():
-            return text_functions.replaced(
-                read(node.this),
-                read(node.expression),
-                read(node.args["replacement"]),
-            )
+            written = node.args.get("replacement") or exp.Literal.string("")
+            return text_functions.replaced(read(node.this), read(node.expression), read(written))
         case exp.Pad() if node.args.get("fill_pattern") is not None:
             filling, is_left = read(node.args["fill_pattern"]), bool(node.args.get("is_left"))
             whole, size = read(node.this), read(node.expression)
