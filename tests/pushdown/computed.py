@@ -8,6 +8,7 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+from tests.pushdown.stated_nodes import output_of
 
 from pennon.execution import BatchStream, Fragment, LeafRead, Query, Relation, run
 from pennon.execution.engine import result_schema
@@ -77,7 +78,7 @@ def grouped(child: int, keys: Sequence[Output], calls: Sequence[AggregateCall]) 
 
 def value_of(text: str, result: pa.DataType, rows: pa.Table, root: Path) -> list[Any]:
     """Compute one expression over rows with the columns ``c1``, ``c2``, …"""
-    nodes: list[PlanNode] = [scan_of(rows), Project(0, (Output(99, text, result),))]
+    nodes: list[PlanNode] = [scan_of(rows), Project(0, (output_of(99, text, result),))]
     return computed(nodes, [relation(root, "leaf", rows.schema, [rows])])["c99"].to_pylist()
 
 

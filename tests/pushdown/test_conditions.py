@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.pushdown.computed import computed, relation, scan_of
-
-from pennon.plan import Filter
+from tests.pushdown.stated_nodes import where
 
 MONEY: Final = pa.decimal128(9, 2)
 EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a timestamp without zone
@@ -178,5 +177,5 @@ def test_a_filter_keeps_the_rows_that_spark_keeps(
         patch.setattr("pennon.execution.small_leaves.HELD_BYTES", held_bytes)
         leaf = pa.Table.from_pylist(numbered, SCHEMA)
         read = relation(Path(folder), "leaf", SCHEMA, [leaf])
-        found = computed([scan_of(SCHEMA), Filter(0, text)], [read])["c0"].to_pylist()
+        found = computed([scan_of(SCHEMA), where(0, text)], [read])["c0"].to_pylist()
     assert sorted(found) == [row["c0"] for row in numbered if answer(row)]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from tests.pushdown.computed import ANSI, grouped, scan_of
+from tests.pushdown.stated_nodes import call_of, output_of, sort_key_of
 
 from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.plan import AggregateCall, Group, Limit, Opaque, Output, Pass, Plan, PlanNode, SortKey
+from pennon.plan import Group, Limit, Opaque, Pass, Plan, PlanNode
 from pennon.predicate.semantics import Declined
 from pennon.pushdown import Candidate, FragmentQuery, choose, divide
 from pennon.pushdown.query import fragment_query
@@ -22,8 +23,8 @@ def refused(candidate: Candidate) -> str:
 
 
 def test_why_a_candidate_was_refused_is_kept_for_its_root() -> None:
-    counted = AggregateCall(11, "sum", "`c2`", pa.int64())
-    plan = Plan((scan_of(SCHEMA), grouped(0, [Output(10, "`c1`", pa.int64())], [counted])))
+    counted = call_of(11, "sum", "`c2`", pa.int64())
+    plan = Plan((scan_of(SCHEMA), grouped(0, [output_of(10, "`c1`", pa.int64())], [counted])))
     keys = derive_keys(plan)
     division = divide(plan, keys, ANSI, one_task_bytes=0, replicated_bytes=0)
     _, declined = choose(division, ANSI, refused)
@@ -55,7 +56,10 @@ def test_what_datafusion_does_not_take_is_told(sql: str, kind: pa.DataType, why:
         (Opaque((0,), "Range"), "the operator Range"),
         (Pass(0, "explode"), "the operator explode"),
         (Group(0, unknown="percentile"), "the aggregate function percentile"),
-        (Limit(0, 5, (SortKey("`c1`", is_ascending=True, is_nulls_first=True),)), "first rows by"),
+        (
+            Limit(0, 5, (sort_key_of("`c1`", is_ascending=True, is_nulls_first=True),)),
+            "first rows by",
+        ),
     ],
 )
 def test_an_operator_that_stays_in_spark_has_the_name_that_users_know(

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.pushdown.computed import ANSI, computed, grouped, relation, scan_of
+from tests.pushdown.stated_nodes import call_of, expanded_of, output_of
 
-from pennon.plan import AggregateCall, Expand, Expanded, Output, PlanNode
+from pennon.plan import AggregateCall, Expand, Expanded, PlanNode
 from pennon.pushdown import Semantics
 from pennon.pushdown.query import fragment_query
 
@@ -27,25 +28,25 @@ EXPAND = Expand(
     0,
     (),
     (
-        *(Expanded(at, (f"`c{at}`",) * 3, ROWS.field(f"c{at}").type) for at in (3, 4, 5)),
-        Expanded(11, ("`c1`", "`c1`", NO_TEXT), pa.utf8()),
-        Expanded(12, ("`c2`", NO_NUMBER, NO_NUMBER), pa.float64()),
-        Expanded(13, ("0L", "1L", "3L"), pa.int64()),
+        *(expanded_of(at, (f"`c{at}`",) * 3, ROWS.field(f"c{at}").type) for at in (3, 4, 5)),
+        expanded_of(11, ("`c1`", "`c1`", NO_TEXT), pa.utf8()),
+        expanded_of(12, ("`c2`", NO_NUMBER, NO_NUMBER), pa.float64()),
+        expanded_of(13, ("0L", "1L", "3L"), pa.int64()),
     ),
 )
 KEYS = [
-    Output(21, "`c11`", pa.utf8()),
-    Output(22, "`c12`", pa.float64()),
-    Output(23, "`c13`", pa.int64()),
+    output_of(21, "`c11`", pa.utf8()),
+    output_of(22, "`c12`", pa.float64()),
+    output_of(23, "`c13`", pa.int64()),
 ]
 CALLS = [
-    AggregateCall(30, "count", "1", pa.int64()),
-    AggregateCall(31, "count", "`c5`", pa.int64(), pa.int32()),
-    AggregateCall(32, "sum", "`c3`", pa.int64(), pa.int64()),
-    AggregateCall(33, "sum", "`c4`", pa.decimal128(22, 2), MONEY),
-    AggregateCall(34, "sum", "`c5`", pa.int64(), pa.int32()),
-    AggregateCall(35, "min", "`c4`", MONEY, MONEY),
-    AggregateCall(36, "max", "`c3`", pa.int64(), pa.int64()),
+    call_of(30, "count", "1", pa.int64()),
+    call_of(31, "count", "`c5`", pa.int64(), pa.int32()),
+    call_of(32, "sum", "`c3`", pa.int64(), pa.int64()),
+    call_of(33, "sum", "`c4`", pa.decimal128(22, 2), MONEY),
+    call_of(34, "sum", "`c5`", pa.int64(), pa.int32()),
+    call_of(35, "min", "`c4`", MONEY, MONEY),
+    call_of(36, "max", "`c3`", pa.int64(), pa.int64()),
 ]
 
 
@@ -117,10 +118,10 @@ def test_the_sum_of_a_part_may_exceed_that_of_the_whole(tmp_path: Path) -> None:
         0,
         (),
         (
-            Expanded(3, ("`c3`", "`c3`"), pa.int64()),
-            Expanded(11, ("`c1`", NO_TEXT), pa.utf8()),
-            Expanded(12, (NO_NUMBER, "`c2`"), pa.float64()),
-            Expanded(13, ("1L", "2L"), pa.int64()),
+            expanded_of(3, ("`c3`", "`c3`"), pa.int64()),
+            expanded_of(11, ("`c1`", NO_TEXT), pa.utf8()),
+            expanded_of(12, (NO_NUMBER, "`c2`"), pa.float64()),
+            expanded_of(13, ("1L", "2L"), pa.int64()),
         ),
     )
     nodes: list[PlanNode] = [scan_of(ROWS), sets, grouped(1, KEYS, [CALLS[2]])]
@@ -131,9 +132,9 @@ def test_the_sum_of_a_part_may_exceed_that_of_the_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        AggregateCall(30, "count_distinct", "`c3`", pa.int64(), pa.int64()),
-        AggregateCall(30, "sum", "`c11`", pa.int64(), pa.int64()),
-        AggregateCall(30, "stddev_samp", "CAST(`c5` AS DOUBLE)", pa.float64(), pa.float64()),
+        call_of(30, "count_distinct", "`c3`", pa.int64(), pa.int64()),
+        call_of(30, "sum", "`c11`", pa.int64(), pa.int64()),
+        call_of(30, "stddev_samp", "CAST(`c5` AS DOUBLE)", pa.float64(), pa.float64()),
     ],
     ids=["different values", "a column of the sets", "a moment"],
 )
@@ -142,13 +143,13 @@ def test_what_parts_do_not_give_is_computed_of_the_rows(call: AggregateCall) -> 
         0,
         (),
         tuple(
-            Expanded(11, ("`c3`", "CAST(NULL AS BIGINT)"), pa.int64())
+            expanded_of(11, ("`c3`", "CAST(NULL AS BIGINT)"), pa.int64())
             if output.id == 11
-            else Expanded(output.id, output.texts[:2], output.type)
+            else Expanded(output.id, output.values[:2])
             for output in EXPAND.outputs or ()
         ),
     )
-    keys = [Output(21, "`c11`", pa.int64()), KEYS[2]]
+    keys = [output_of(21, "`c11`", pa.int64()), KEYS[2]]
     of_rows = fragment_query([scan_of(ROWS), numbers, grouped(1, keys, [call])], 2, ANSI).sql
     assert of_rows.count("GROUP BY") == 1
     of_groups = fragment_query([scan_of(ROWS), numbers, grouped(1, keys, [CALLS[0]])], 2, ANSI).sql

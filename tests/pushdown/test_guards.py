@@ -11,11 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.pushdown.computed import ANSI, aggregate_of, grouped, value_of
+from tests.pushdown.stated_nodes import call_of, output_of
 
 from pennon.errors import FragmentOverflow
-from pennon.plan import AggregateCall, Output
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined
+from pennon.predicate.spark_expression import SparkExpression
 from pennon.pushdown import Semantics
 
 NAN, MINUS_NAN = float("nan"), math.copysign(float("nan"), -1.0)
@@ -125,10 +126,10 @@ def test_an_average_of_decimals_is_rounded_half_up_to_four_more_digits(tmp_path:
     assert value_of(text, pa.decimal128(19, 6), rows, tmp_path) == exact
     columns, legacy = {"c1": pa.decimal128(38, 2), "c2": pa.int64()}, Semantics(ansi=False)
     whole = "decimalaverage(`c1`, CAST(`c2` AS DECIMAL(20,0)), 38, {})"
-    assert typed_expression(whole.format(6), columns, ANSI).can_fail
-    assert not typed_expression(whole.format(6), columns, legacy).can_fail
+    assert typed_expression(SparkExpression(whole.format(6)), columns, ANSI).can_fail
+    assert not typed_expression(SparkExpression(whole.format(6)), columns, legacy).can_fail
     with pytest.raises(Declined):
-        typed_expression(whole.format(20), columns, legacy)
+        typed_expression(SparkExpression(whole.format(20)), columns, legacy)
 
 
 def test_decimals_that_do_not_fit_are_an_error(tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ def test_a_decimal_is_cast_half_up(tmp_path: Path) -> None:
 )
 def test_nulls_and_remainders(tmp_path: Path, text: str, expected: list[object]) -> None:
     rows = pairs(pa.int32(), (-7, 0), (7, 0), (None, 0))
-    found = typed_expression(text, {"c1": pa.int32()}, ANSI)
+    found = typed_expression(SparkExpression(text), {"c1": pa.int32()}, ANSI)
     assert value_of(text, found.type, rows, tmp_path) == expected
 
 
@@ -189,7 +190,7 @@ def test_texts_are_compared_by_bytes_and_never_as_patterns(
     tmp_path: Path, text: str, expected: list[object]
 ) -> None:
     rows = pairs(pa.utf8(), ("10%'x", "é"), ("x_\\", "X"), (None, ""))
-    kind = typed_expression(text, {"c1": pa.utf8(), "c2": pa.utf8()}, ANSI).type
+    kind = typed_expression(SparkExpression(text), {"c1": pa.utf8(), "c2": pa.utf8()}, ANSI).type
     assert value_of(text, kind, rows, tmp_path) == expected
 
 
@@ -209,7 +210,7 @@ def total(
     semantics: Semantics = ANSI,
 ) -> list:
     rows = pa.table({"c1": pa.array(values, kind)})
-    group = grouped(0, (), (AggregateCall(9, "sum", "`c1`", result),))
+    group = grouped(0, (), (call_of(9, "sum", "`c1`", result),))
     return aggregate_of([], group, rows, root, semantics)["c9"].to_pylist()
 
 
@@ -238,18 +239,20 @@ def test_without_ansi_integers_wrap_and_sums_of_long_decimals_are_null(tmp_path:
         root = tmp_path / str(at)
         assert total(wide, values, wide, root=root, semantics=legacy) == [expected]
     for text, kind in (("(`c1` + `c1`)", pa.int32()), ("(`c1` * `c1`)", wide)):
-        assert not typed_expression(text, {"c1": kind}, legacy).can_fail
+        assert not typed_expression(SparkExpression(text), {"c1": kind}, legacy).can_fail
 
 
 def test_floats_group_by_one_zero_and_one_nan(tmp_path: Path) -> None:
     """The keys come out as 0.0 and NaN; MIN and MAX hold NaN for the greatest."""
     rows = pa.table({"c1": [0.0, -0.0, NAN, MINUS_NAN, 1.5, None]})
-    calls = (AggregateCall(9, "count", "1", pa.int64()),)
-    found = aggregate_of([], grouped(0, (Output(8, "`c1`", pa.float64()),), calls), rows, tmp_path)
+    calls = (call_of(9, "count", "1", pa.int64()),)
+    found = aggregate_of(
+        [], grouped(0, (output_of(8, "`c1`", pa.float64()),), calls), rows, tmp_path
+    )
     counted = {str(row["c8"]): row["c9"] for row in found.to_pylist()}
     assert counted == {"0.0": 2, "nan": 2, "1.5": 1, "None": 1}
     extremes = tuple(
-        AggregateCall(at, name, "`c1`", pa.float64()) for at, name in ((6, "min"), (7, "max"))
+        call_of(at, name, "`c1`", pa.float64()) for at, name in ((6, "min"), (7, "max"))
     )
     found = aggregate_of([], grouped(0, (), extremes), rows, tmp_path / "extremes")
     assert found["c6"].to_pylist()[0] == 0.0
@@ -269,9 +272,9 @@ def test_extremes_of_floats_by_group_are_those_of_sparks_order(
             "c2": pa.array([value for group in groups for value in group], kind),
         }
     )
-    calls = [AggregateCall(at, name, "`c2`", kind) for at, name in ((6, "min"), (7, "max"))]
+    calls = [call_of(at, name, "`c2`", kind) for at, name in ((6, "min"), (7, "max"))]
     found = aggregate_of(
-        [], grouped(0, (Output(8, "`c1`", pa.int64()),), calls), rows, tmp_path
+        [], grouped(0, (output_of(8, "`c1`", pa.int64()),), calls), rows, tmp_path
     ).to_pylist()
 
     def order(value: float) -> tuple[bool, float]:
@@ -295,10 +298,10 @@ def test_different_values_are_summed_once_each(tmp_path: Path) -> None:
         }
     )
     calls = (
-        AggregateCall(6, "sum_distinct", "`c1`", pa.int64()),
-        AggregateCall(7, "sum_distinct", "`c2`", pa.decimal128(38, 2)),
-        AggregateCall(8, "sum_distinct", "`c3`", pa.int64()),
-        AggregateCall(9, "sum", "`c3`", pa.int64()),
+        call_of(6, "sum_distinct", "`c1`", pa.int64()),
+        call_of(7, "sum_distinct", "`c2`", pa.decimal128(38, 2)),
+        call_of(8, "sum_distinct", "`c3`", pa.int64()),
+        call_of(9, "sum", "`c3`", pa.int64()),
     )
     found = aggregate_of([], grouped(0, (), calls), rows, tmp_path).to_pylist()
     total = Decimal("1" + "0" * 27 + "2.50")
@@ -307,9 +310,9 @@ def test_different_values_are_summed_once_each(tmp_path: Path) -> None:
 
 def test_an_aggregate_over_nothing_has_one_row(tmp_path: Path) -> None:
     calls = (
-        AggregateCall(7, "count", "1", pa.int64()),
-        AggregateCall(8, "sum", "`c1`", pa.int64()),
-        AggregateCall(9, "max", "`c2`", pa.utf8()),
+        call_of(7, "count", "1", pa.int64()),
+        call_of(8, "sum", "`c1`", pa.int64()),
+        call_of(9, "max", "`c2`", pa.utf8()),
     )
     rows = pa.table({"c1": pa.array([], pa.int32()), "c2": pa.array([], pa.utf8())})
     found = aggregate_of([], grouped(0, (), calls), rows, tmp_path)
@@ -347,7 +350,7 @@ def test_what_is_not_certain_is_left_to_spark(text: str | None) -> None:
         "c6": pa.date32(),
     }
     with pytest.raises(Declined):
-        typed_expression(text, columns, ANSI)
+        typed_expression(SparkExpression(text), columns, ANSI)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +382,7 @@ def test_what_guards_a_sum_of_products_is_not_written_again_for_each_of_them() -
     text = "(`c0` * `c1`)"
     for number in range(2, 60, 2):
         text = f"({text} + (`c{number}` * `c{number + 1}`))"
-    value = typed_expression(text, columns, ANSI)
+    value = typed_expression(SparkExpression(text), columns, ANSI)
     assert value.can_fail
     assert sum(1 for _ in value.tree.walk()) < 20_000
     nested = "`c0`"
@@ -390,4 +393,4 @@ def test_what_guards_a_sum_of_products_is_not_written_again_for_each_of_them() -
         quotients = f"(CAST(`c{number}` AS DOUBLE) / {quotients})"
     for text in (nested, quotients):
         with pytest.raises(Declined, match="many terms"):
-            typed_expression(text, columns, ANSI)
+            typed_expression(SparkExpression(text), columns, ANSI)

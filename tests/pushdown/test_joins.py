@@ -16,10 +16,11 @@ from hypothesis import assume, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.pushdown.computed import columns_of, computed, grouped, relation, scan_of
+from tests.pushdown.stated_nodes import call_of, condition_of, output_of, where
 
 from pennon.errors import FragmentFailed
 from pennon.execution import engine
-from pennon.plan import AggregateCall, Filter, Group, Join, JoinType, Output, PlanNode, Project
+from pennon.plan import Group, Join, JoinType, PlanNode, Project
 
 MONEY = pa.decimal128(9, 2)
 KEYS = {
@@ -140,8 +141,8 @@ def test_a_join_has_the_rows_of_spark(
         nodes: list[PlanNode] = [
             scan_of(schema_of(kind, 1)),
             scan_of(schema_of(kind, 11)),
-            Join(0, 1, join_type, condition),
-            Filter(2, chosen[0]),
+            Join(0, 1, join_type, condition_of(condition)),
+            where(2, chosen[0]),
         ]
         try:
             found = computed(nodes, relations)
@@ -179,19 +180,19 @@ def test_rows_get_whether_they_have_a_partner_and_the_value_of_a_subquery(data: 
             for first, leaves in ((1, left), (11, right))
         ]
         scans = [scan_of(schema_of(kind, first)) for first in (1, 11)]
-        existence = Join(0, 1, JoinType.EXISTENCE, "(`c1` = `c11`)", exists=50)
+        existence = Join(0, 1, JoinType.EXISTENCE, condition_of("(`c1` = `c11`)"), exists=50)
         found = computed([*scans, existence], relations)
         most = Group(
             1,
             keys=(),
-            calls=(AggregateCall(44, "max", "`c13`", pa.int32()),),
-            outputs=(Output(43, "`c44`", pa.int32()),),
+            calls=(call_of(44, "max", "`c13`", pa.int32()),),
+            outputs=(output_of(43, "`c44`", pa.int32()),),
         )
         beside: list[PlanNode] = [
             *scans,
             most,
             Join(0, 2, JoinType.SCALAR),
-            Filter(3, "(`c3` >= `c43`)"),
+            where(3, "(`c3` >= `c43`)"),
         ]
         compared = computed(beside, relations)
     assert counted([tuple(row.values()) for row in found.to_pylist()]) == counted(
@@ -204,12 +205,12 @@ def test_rows_get_whether_they_have_a_partner_and_the_value_of_a_subquery(data: 
 
 def totals(kind: pa.DataType, child: int) -> Group:
     calls = (
-        AggregateCall(41, "sum", "`c2`", pa.decimal128(19, 2)),
-        AggregateCall(42, "count", "`c3`", pa.int64()),
-        AggregateCall(43, "count", "1", pa.int64()),
-        AggregateCall(44, "max", "`c3`", pa.int32()),
+        call_of(41, "sum", "`c2`", pa.decimal128(19, 2)),
+        call_of(42, "count", "`c3`", pa.int64()),
+        call_of(43, "count", "1", pa.int64()),
+        call_of(44, "max", "`c3`", pa.int32()),
     )
-    return grouped(child, (Output(40, "`c1`", kind),), calls)
+    return grouped(child, (output_of(40, "`c1`", kind),), calls)
 
 
 def totalled(rows: list[tuple]) -> list[tuple]:
@@ -234,7 +235,7 @@ def test_null_safe_keys_meet_null(tmp_path: Path) -> None:
     nodes: list[PlanNode] = [
         scan_of(rows),
         scan_of(other),
-        Join(0, 1, JoinType.INNER, "(`c1` <=> `c11`)"),
+        Join(0, 1, JoinType.INNER, condition_of("(`c1` <=> `c11`)")),
     ]
     relations = [
         relation(tmp_path, "one", rows.schema, [rows]),
@@ -255,14 +256,14 @@ def test_three_tables_filters_and_computed_columns(tmp_path: Path) -> None:
     nodes: list[PlanNode] = [
         columns_of((1, odd, pa.int32())),
         columns_of((11, "k", pa.int64()), (12, "Name", pa.utf8())),
-        Filter(1, "(NOT (`c12` = 'b'))"),
-        Join(0, 2, JoinType.INNER, "(CAST(`c1` AS BIGINT) = `c11`)"),
-        Project(3, (Output(20, "(`c11` * CAST(2 AS BIGINT))", pa.int64()),)),
+        where(1, "(NOT (`c12` = 'b'))"),
+        Join(0, 2, JoinType.INNER, condition_of("(CAST(`c1` AS BIGINT) = `c11`)")),
+        Project(3, (output_of(20, "(`c11` * CAST(2 AS BIGINT))", pa.int64()),)),
         columns_of((31, "c", pa.int64())),
-        Project(5, (Output(32, "(`c31` + `c31`)", pa.int64()),)),
-        Join(4, 6, JoinType.LEFT, "(`c20` = `c32`)"),
+        Project(5, (output_of(32, "(`c31` + `c31`)", pa.int64()),)),
+        Join(4, 6, JoinType.LEFT, condition_of("(`c20` = `c32`)")),
         Project(7, ()),
-        grouped(8, (), (AggregateCall(40, "count", "1", pa.int64()),)),
+        grouped(8, (), (call_of(40, "count", "1", pa.int64()),)),
     ]
     relations = [
         relation(tmp_path, name, table.schema, [table])
@@ -276,7 +277,11 @@ def test_an_equality_that_can_fail_joins_beside_other_conditions(tmp_path: Path)
     weeks = pa.table({"c1": pa.array([53, 54, 60], pa.int64()), "c2": [1, 5, 9]})
     later = pa.table({"c11": pa.array([1, 2, 2], pa.int64()), "c12": [3, 3, 9]})
     condition = "((`c2` > `c12`) AND (`c11` = (`c1` - CAST(52 AS BIGINT))))"
-    nodes: list[PlanNode] = [scan_of(weeks), scan_of(later), Join(0, 1, JoinType.INNER, condition)]
+    nodes: list[PlanNode] = [
+        scan_of(weeks),
+        scan_of(later),
+        Join(0, 1, JoinType.INNER, condition_of(condition)),
+    ]
     relations = [
         relation(tmp_path, "weeks", weeks.schema, [weeks]),
         relation(tmp_path, "later", later.schema, [later]),

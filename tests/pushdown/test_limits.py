@@ -16,8 +16,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.present import present
 from tests.pushdown.computed import ANSI, computed, grouped, relation, scan_of
+from tests.pushdown.stated_nodes import call_of, condition_of, output_of, sort_key_of
 
-from pennon.plan import AggregateCall, Join, JoinType, Limit, Offset, Output, PlanNode, SortKey
+from pennon.plan import Join, JoinType, Limit, Offset, PlanNode, SortKey
 from pennon.predicate.semantics import Declined
 from pennon.pushdown.query import fragment_query
 
@@ -43,7 +44,10 @@ def ordered(draw: st.DrawFn) -> tuple[pa.Table, tuple[SortKey, ...], int]:
         for kind in draw(st.lists(st.sampled_from(list(VALUES)), min_size=2, max_size=2))
     ]
     texts = draw(st.permutations(["`c1`", "`c2`"]))[: draw(st.integers(1, 2))]
-    keys = tuple(SortKey(text, draw(st.booleans()), draw(st.booleans())) for text in texts)
+    keys = tuple(
+        sort_key_of(text, is_ascending=draw(st.booleans()), is_nulls_first=draw(st.booleans()))
+        for text in texts
+    )
     return pa.table(columns, names=["c1", "c2"]), keys, draw(st.integers(0, 12))
 
 
@@ -74,7 +78,7 @@ class Directed:
 
 
 def ranks(rows: list[dict], keys: tuple[SortKey, ...]) -> list[tuple]:
-    return [tuple(rank(row[present(key.text).strip("`")], key) for key in keys) for row in rows]
+    return [tuple(rank(row[present(key.value.column)], key) for key in keys) for row in rows]
 
 
 @hypothesis_settings(max_examples=150, deadline=None)
@@ -113,9 +117,9 @@ def test_the_first_groups_may_have_no_value(
     values = [None if number % 3 == 0 else (number * 7) % 20 for number in range(12)]
     table = pa.table({"c1": list(range(12)), "c2": pa.array(values, pa.int64())})
     group = grouped(
-        0, (Output(11, "`c1`", pa.int64()),), (AggregateCall(12, function, "`c2`", pa.int64()),)
+        0, (output_of(11, "`c1`", pa.int64()),), (call_of(12, function, "`c2`", pa.int64()),)
     )
-    keys = (SortKey("`c12`", is_ascending, is_nulls_first),)
+    keys = (sort_key_of("`c12`", is_ascending=is_ascending, is_nulls_first=is_nulls_first),)
     rows = relation(tmp_path, "leaf", table.schema, [table])
     for count in (1, 4, 5, 9, 20):
         found = computed([scan_of(table), group, Limit(1, count, keys)], [rows]).to_pylist()
@@ -133,10 +137,10 @@ def test_any_rows_will_do_without_an_order(tmp_path: Path) -> None:
 
 def test_an_order_that_is_not_certain_is_declined() -> None:
     schema = pa.schema([("c1", pa.binary()), ("c2", pa.int64())])
-    by_number = SortKey("`c2`", is_ascending=True, is_nulls_first=True)
+    by_number = sort_key_of("`c2`", is_ascending=True, is_nulls_first=True)
     for limit in (
-        Limit(0, 5, (by_number, SortKey("`c1`", is_ascending=True, is_nulls_first=True))),
-        Limit(0, 5, (SortKey(None, is_ascending=True, is_nulls_first=True),)),
+        Limit(0, 5, (by_number, sort_key_of("`c1`", is_ascending=True, is_nulls_first=True))),
+        Limit(0, 5, (sort_key_of(None, is_ascending=True, is_nulls_first=True),)),
         Limit(0, 10_000_000, (by_number,)),
     ):
         with pytest.raises(Declined):
@@ -149,12 +153,12 @@ def test_an_order_that_is_not_certain_is_declined() -> None:
 def test_what_a_join_wants_does_not_change_the_first_rows(tmp_path: Path, is_first: bool) -> None:  # noqa: FBT001
     table = pa.table({"c1": list(range(3000)), "c2": [(at * 7919) % 3000 for at in range(3000)]})
     wanted = pa.table({"c11": list(range(0, 3000, 3))})
-    top = Limit(0, 30, (SortKey("`c2`", is_ascending=True, is_nulls_first=True),))
+    top = Limit(0, 30, (sort_key_of("`c2`", is_ascending=True, is_nulls_first=True),))
     sides: list[PlanNode] = [scan_of(table), top, Limit(1, 30, is_whole=True), scan_of(wanted)]
     left, right = (2, 3) if is_first else (3, 2)
     nodes: list[PlanNode] = [
         *sides,
-        Join(left, right, JoinType.INNER, "(`c1` = `c11`)", equated=((1, 11),)),
+        Join(left, right, JoinType.INNER, condition_of("(`c1` = `c11`)"), equated=((1, 11),)),
     ]
     rows = [relation(tmp_path, "top", table.schema, [table])]
     rows.append(relation(tmp_path, "wanted", wanted.schema, [wanted]))

@@ -10,10 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.present import present
+from tests.pushdown.stated_nodes import call_of, output_of, where
 
 import pennon
 from pennon.execution.engine import rows_over
-from pennon.plan import AggregateCall, Column, Filter, Group, Output, PlanNode, Project, Scan
+from pennon.plan import Column, Group, PlanNode, Project, Scan
 from pennon.planning import ScanPlan
 from pennon.predicate.semantics import Semantics
 from pennon.pushdown.manifest_answer import manifest_answer
@@ -40,14 +41,14 @@ def answer(plan: ScanPlan, key: str, argument: str, kind: pa.DataType) -> pa.Tab
     """Group by a column, and take the most of an expression."""
     columns = tuple(Column(at, name, kind) for at, (name, kind) in enumerate(KINDS.items()))
     at = list(KINDS).index(key)
-    keys = (Output(10, f"`c{at}`", KINDS[key]),)
+    keys = (output_of(10, f"`c{at}`", KINDS[key]),)
     calls = (
-        AggregateCall(11, "count", "1", pa.int64()),
-        AggregateCall(12, "max", argument, kind),
+        call_of(11, "count", "1", pa.int64()),
+        call_of(12, "max", argument, kind),
     )
     nodes: list[PlanNode] = [
         Scan(columns),
-        Filter(0, "TRUE"),
+        where(0, "TRUE"),
         Group(1, frozenset({at}), (), keys, calls, ()),
     ]
     found = manifest_answer(nodes, 2, {0: plan}, Semantics())
@@ -72,12 +73,12 @@ def test_an_error_of_a_value_is_left_to_the_running_query(plan: ScanPlan) -> Non
 def test_columns_that_are_dropped_leave_the_rows_counted(plan: ScanPlan) -> None:
     columns = tuple(Column(at, name, kind) for at, (name, kind) in enumerate(KINDS.items()))
     calls = (
-        AggregateCall(11, "count", "1", pa.int64()),
-        AggregateCall(12, "max", "`c0`", pa.int32()),
+        call_of(11, "count", "1", pa.int64()),
+        call_of(12, "max", "`c0`", pa.int32()),
     )
     nodes: list[PlanNode] = [
         Scan(columns),
-        Project(0, (Output(0, "`c0`", pa.int32()),)),
+        Project(0, (output_of(0, "`c0`", pa.int32()),)),
         Group(1, frozenset(), (), (), calls, ()),
     ]
     found = present(manifest_answer(nodes, 2, {0: plan}, Semantics()))
@@ -97,8 +98,8 @@ def test_a_column_of_any_name_leaves_the_rows_counted(tmp_path: Path, name: str)
             (),
             (),
             (
-                AggregateCall(2, "count", "1", pa.int64()),
-                AggregateCall(3, "max", "`c1`", pa.int32()),
+                call_of(2, "count", "1", pa.int64()),
+                call_of(3, "max", "`c1`", pa.int32()),
             ),
             (),
         ),
@@ -141,8 +142,8 @@ def test_what_all_times_of_a_partition_have_in_common_is_answered(
             0,
             frozenset(),
             (),
-            (Output(1, text, kind),),
-            (AggregateCall(2, "count", text, pa.int64()),),
+            (output_of(1, text, kind),),
+            (call_of(2, "count", text, pa.int64()),),
             (),
         ),
     ]

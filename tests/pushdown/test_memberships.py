@@ -8,8 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.pushdown.computed import computed, grouped, relation, scan_of
+from tests.pushdown.stated_nodes import call_of, condition_of, expanded_of, output_of
 
-from pennon.plan import AggregateCall, Expand, Expanded, Join, JoinType, Limit, Output, PlanNode
+from pennon.plan import Expand, Join, JoinType, Limit, PlanNode
 from pennon.predicate.semantics import Declined
 from pennon.pushdown.selects.join_conditions import null_aware_pair
 
@@ -24,7 +25,11 @@ def test_not_in_sees_the_nulls_of_the_whole_right_side(
 ) -> None:
     rows = pa.table({"c1": pa.array(left, pa.int64())})
     members = pa.table({"c11": pa.array(right, pa.int64())})
-    nodes: list[PlanNode] = [scan_of(rows), scan_of(members), Join(0, 1, JoinType.ANTI, NOT_IN)]
+    nodes: list[PlanNode] = [
+        scan_of(rows),
+        scan_of(members),
+        Join(0, 1, JoinType.ANTI, condition_of(NOT_IN)),
+    ]
     relations = [
         relation(tmp_path, "rows", rows.schema, [rows]),
         relation(tmp_path, "members", members.schema, [members]),
@@ -41,7 +46,7 @@ def test_a_membership_of_a_long_list_may_be_looked_for(tmp_path: Path) -> None:
     rows, flags = pa.table({"c1": [1, 99]}), pa.table({"c11": [True]})
     equality = f"(`c1` IN ({', '.join(map(str, range(60)))})) = `c11`"
     no_member = f"(({equality}) OR (({equality}) IS NULL))"
-    join = Join(0, 1, JoinType.ANTI, no_member)
+    join = Join(0, 1, JoinType.ANTI, condition_of(no_member))
     nodes: list[PlanNode] = [scan_of(rows), scan_of(flags), join]
     relations = [
         relation(tmp_path, "rows", rows.schema, [rows]),
@@ -53,7 +58,10 @@ def test_a_membership_of_a_long_list_may_be_looked_for(tmp_path: Path) -> None:
 def test_a_condition_too_deep_to_read_is_no_not_in() -> None:
     """It stays in Spark; it ended the planning of the whole query."""
     deep = f"{'(' * 40}`c1` = `c11`{')' * 40}"
-    assert null_aware_pair(Join(0, 1, JoinType.ANTI, f"{deep} OR ({deep} IS NULL)")) is None
+    assert (
+        null_aware_pair(Join(0, 1, JoinType.ANTI, condition_of(f"{deep} OR ({deep} IS NULL)")))
+        is None
+    )
 
 
 def test_not_in_rows_that_another_evaluation_may_not_choose_stays_in_spark(tmp_path: Path) -> None:
@@ -64,7 +72,7 @@ def test_not_in_rows_that_another_evaluation_may_not_choose_stays_in_spark(tmp_p
         scan_of(rows),
         scan_of(members),
         limit,
-        Join(0, 2, JoinType.ANTI, NOT_IN),
+        Join(0, 2, JoinType.ANTI, condition_of(NOT_IN)),
     ]
     relations = [
         relation(tmp_path, "rows", rows.schema, [rows]),
@@ -82,18 +90,18 @@ def test_grouping_sets_keep_a_null_apart_from_a_column_that_is_left_out(tmp_path
         0,
         (),
         (
-            Expanded(11, ("`c1`", "`c1`", "CAST(NULL AS BIGINT)"), pa.int64()),
-            Expanded(12, ("`c2`", no_text, no_text), pa.utf8()),
-            Expanded(13, numbers, pa.int64()),
-            Expanded(14, ("`c3`", "`c3`", "`c3`"), pa.int64()),
+            expanded_of(11, ("`c1`", "`c1`", "CAST(NULL AS BIGINT)"), pa.int64()),
+            expanded_of(12, ("`c2`", no_text, no_text), pa.utf8()),
+            expanded_of(13, numbers, pa.int64()),
+            expanded_of(14, ("`c3`", "`c3`", "`c3`"), pa.int64()),
         ),
     )
     keys = [
-        Output(21, "`c11`", pa.int64()),
-        Output(22, "`c12`", pa.utf8()),
-        Output(23, "`c13`", pa.int64()),
+        output_of(21, "`c11`", pa.int64()),
+        output_of(22, "`c12`", pa.utf8()),
+        output_of(23, "`c13`", pa.int64()),
     ]
-    group = grouped(1, keys, [AggregateCall(30, "sum", "`c14`", pa.int64())])
+    group = grouped(1, keys, [call_of(30, "sum", "`c14`", pa.int64())])
     relations = [relation(tmp_path, "rows", rows.schema, [rows])]
     found = computed([scan_of(rows), expanded, group], relations).to_pylist()
     assert sorted(tuple(row.values()) for row in found if row["c23"] == 0 and row["c22"]) == [

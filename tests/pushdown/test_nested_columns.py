@@ -7,19 +7,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.pushdown.computed import ANSI, computed, grouped, relation, scan_of, value_of
+from tests.pushdown.stated_nodes import call_of, condition_of, output_of, sort_key_of, where
 
 from pennon.execution import small_leaves
 from pennon.execution.engine import rows_over
 from pennon.plan import (
-    AggregateCall,
-    Filter,
     Join,
     JoinType,
     Limit,
-    Output,
     PlanNode,
     Project,
-    SortKey,
     Union,
 )
 from pennon.predicate.semantics import Declined
@@ -55,17 +52,18 @@ def rows_of(nodes: list[PlanNode], root: Path, *tables: pa.Table) -> list[dict[s
 
 
 def test_nested_columns_pass_joins_filters_and_limits(tmp_path: Path) -> None:
-    join = Join(0, 1, JoinType.LEFT, condition="(`c11` = `c1`)")
+    join = Join(0, 1, JoinType.LEFT, condition=condition_of("(`c11` = `c1`)"))
     kept = [
-        Output(number, f"`c{number}`", ROWS.schema.field(f"c{number}").type) for number in (1, 2, 4)
+        output_of(number, f"`c{number}`", ROWS.schema.field(f"c{number}").type)
+        for number in (1, 2, 4)
     ]
-    order = (SortKey("`c11`", is_ascending=False, is_nulls_first=False),)
+    order = (sort_key_of("`c11`", is_ascending=False, is_nulls_first=False),)
     nodes: list[PlanNode] = [
         scan_of(OTHER),
         scan_of(ROWS),
         join,
-        Filter(2, "(`c11` < 9)"),
-        Project(3, (Output(11, "`c11`", pa.int64()), *kept)),
+        where(2, "(`c11` < 9)"),
+        Project(3, (output_of(11, "`c11`", pa.int64()), *kept)),
         Limit(4, 2, order, is_whole=True),
     ]
     whole = {row["c1"]: row for row in ROWS.to_pylist()}
@@ -100,17 +98,17 @@ def test_the_field_of_a_struct_is_null_where_the_struct_is() -> None:
     masked = pa.StructArray.from_arrays([cities], ["city"], mask=pa.array([True, False]))
     rows = pa.table({"c1": masked})
     query = fragment_query(
-        [scan_of(rows), Project(0, (Output(2, "`c1`.`city`", pa.utf8()),))], 1, ANSI
+        [scan_of(rows), Project(0, (output_of(2, "`c1`.`city`", pa.utf8()),))], 1, ANSI
     )
     assert rows_over(query.sql, {"r0": rows})["c2"].to_pylist() == [None, "Ulm"]
 
 
 def test_groups_by_the_field_of_a_struct(tmp_path: Path) -> None:
-    counted = AggregateCall(31, "count", "`c2`.`at`.`zip`", pa.int64())
+    counted = call_of(31, "count", "`c2`.`at`.`zip`", pa.int64())
     nodes: list[PlanNode] = [
         scan_of(ROWS),
-        Filter(0, "((`c2`.`city` = 'Ulm') OR (`c2`.`city` IS NULL))"),
-        grouped(1, [Output(30, "`c2`.`city`", pa.utf8())], [counted]),
+        where(0, "((`c2`.`city` = 'Ulm') OR (`c2`.`city` IS NULL))"),
+        grouped(1, [output_of(30, "`c2`.`city`", pa.utf8())], [counted]),
     ]
     found = rows_of(nodes, tmp_path, ROWS)
     assert sorted(found, key=str) == sorted(
@@ -121,12 +119,12 @@ def test_groups_by_the_field_of_a_struct(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("node", "why"),
     [
-        (grouped(0, [Output(30, "`c2`", PLACE)], []), "groups by struct"),
-        (Filter(0, "(`c3` = `c3`)"), "the column c3"),
-        (Filter(0, "(`c2`.`town` = 'Ulm')"), r"the column c2\.town"),
-        (Filter(0, "(`c9`.`town` = 'Ulm')"), r"the column c9\.town"),
-        (Project(0, (Output(30, "`c2`.`at`", PLACE.field("at").type),)), "a field of struct"),
-        (Project(0, (Output(30, "`c3`", PLACE),)), "that would be list"),
+        (grouped(0, [output_of(30, "`c2`", PLACE)], []), "groups by struct"),
+        (where(0, "(`c3` = `c3`)"), "the column c3"),
+        (where(0, "(`c2`.`town` = 'Ulm')"), r"the column c2\.town"),
+        (where(0, "(`c9`.`town` = 'Ulm')"), r"the column c9\.town"),
+        (Project(0, (output_of(30, "`c2`.`at`", PLACE.field("at").type),)), "a field of struct"),
+        (Project(0, (output_of(30, "`c3`", PLACE),)), "that would be list"),
     ],
 )
 def test_what_is_computed_of_nested_columns_is_declined(node: PlanNode, why: str) -> None:
@@ -136,6 +134,6 @@ def test_what_is_computed_of_nested_columns_is_declined(node: PlanNode, why: str
 
 def test_a_field_with_the_name_of_a_column_is_declined() -> None:
     rows = pa.schema([("c1", pa.struct([("c2", pa.int64())])), ("c2", pa.int64())])
-    nodes: list[PlanNode] = [scan_of(rows), Filter(0, "(`c1`.`c2` = 5)")]
+    nodes: list[PlanNode] = [scan_of(rows), where(0, "(`c1`.`c2` = 5)")]
     with pytest.raises(Declined, match=r"the column c1\.c2"):
         fragment_query(nodes, 1, ANSI)

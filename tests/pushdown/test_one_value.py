@@ -7,16 +7,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.pushdown.computed import computed, relation, scan_of
+from tests.pushdown.stated_nodes import where
 
 from pennon.errors import FragmentRows
-from pennon.plan import Filter, Join, JoinType, PlanNode
+from pennon.plan import Join, JoinType, PlanNode
 
 ROWS = pa.table({"c1": pa.array([1, 2, None], pa.int64())})
 NODES: list[PlanNode] = [
     scan_of(ROWS),
     scan_of(pa.schema([("c11", pa.int64())])),
     Join(0, 1, JoinType.SCALAR),
-    Filter(2, "(`c1` <=> `c11`)"),
+    where(2, "(`c1` <=> `c11`)"),
 ]
 
 

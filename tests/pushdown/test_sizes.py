@@ -7,14 +7,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from tests.pushdown.computed import grouped, scan_of
+from tests.pushdown.stated_nodes import condition_of, output_of, where
 
 from pennon.plan import (
-    Filter,
     Group,
     Join,
     JoinType,
     OneRow,
-    Output,
     Plan,
     PlanNode,
     Project,
@@ -34,14 +33,20 @@ SCAN = replace(
 
 def _groups(child: int, *attributes: int, made: int = 20) -> Group:
     """Group by columns, which come out under other names."""
-    keys = [Output(at, f"`c{at}`", pa.int64()) for at in attributes]
+    keys = [output_of(at, f"`c{at}`", pa.int64()) for at in attributes]
     columns = tuple((made + at, at) for at in attributes)
     return replace(grouped(child, keys, []), group_by=frozenset(attributes), columns=columns)
 
 
 def _rows_beside(*nodes: PlanNode) -> float:
     """Bound the rows of a plan that stands beside a large table in a join without an equality."""
-    plan = Plan((*nodes, SCAN, Join(len(nodes) - 1, len(nodes), JoinType.INNER, "(`c1` < `c91`)")))
+    plan = Plan(
+        (
+            *nodes,
+            SCAN,
+            Join(len(nodes) - 1, len(nodes), JoinType.INNER, condition_of("(`c1` < `c91`)")),
+        )
+    )
     return sizes_of(plan)[len(nodes) - 1].rows
 
 
@@ -55,9 +60,9 @@ def test_there_are_no_more_groups_than_combinations_of_values(
 
 
 def test_values_are_traced_through_the_operators_that_pass_them() -> None:
-    renamed = Project(1, (Output(7, "`c1`", pa.int64()),), ((7, 1),))
+    renamed = Project(1, (output_of(7, "`c1`", pa.int64()),), ((7, 1),))
     above = _groups(3, 7)
-    assert _rows_beside(SCAN, Filter(0, "(`c2` > 1)"), renamed, Filter(2, "TRUE"), above) == 12
+    assert _rows_beside(SCAN, where(0, "(`c2` > 1)"), renamed, where(2, "TRUE"), above) == 12
     both = Union((1, 3), ((8, (7, 27)),))
     again = _groups(0, 1, made=26)
     nodes: list[PlanNode] = [
@@ -72,7 +77,7 @@ def test_values_are_traced_through_the_operators_that_pass_them() -> None:
 
 
 def test_a_computed_key_may_have_any_values() -> None:
-    computed = Group(0, frozenset(), (), (Output(20, "(`c1` * rand())", pa.float64()),), ())
+    computed = Group(0, frozenset(), (), (output_of(20, "(`c1` * rand())", pa.float64()),), ())
     assert _rows_beside(SCAN, computed) == ROWS
     mixed = replace(
         computed,
@@ -87,7 +92,7 @@ def test_statistics_are_read_only_for_joins_that_would_be_too_large() -> None:
         raise AssertionError(name)
 
     small = replace(SCAN, num_rows=10, most_values=unread)
-    plan = Plan((small, _groups(0, 1), OneRow(), Join(1, 2, JoinType.INNER, None)))
+    plan = Plan((small, _groups(0, 1), OneRow(), Join(1, 2, JoinType.INNER, condition_of(None))))
     assert sizes_of(plan)[3].pairs <= MOST_PAIRS
 
 
@@ -112,7 +117,7 @@ def test_an_equality_of_expressions_finds_partners_without_comparing_all_pairs(
         (
             Scan(scan_of(pa.schema([("c1", pa.int64())])).columns, num_rows=ROWS),
             Scan(scan_of(pa.schema([("c2", pa.int64())])).columns, num_rows=ROWS),
-            Join(0, 1, JoinType.INNER, condition),
+            Join(0, 1, JoinType.INNER, condition_of(condition)),
         )
     )
     assert (sizes_of(large)[2].pairs <= MOST_PAIRS) == is_hashed

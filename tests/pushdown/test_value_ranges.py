@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 from tests.pushdown.computed import ANSI
+from tests.pushdown.stated_nodes import where
 
-from pennon.plan import Filter, Group, Join, JoinType, PlanNode, Project, Scan, Union
+from pennon.plan import Group, Join, JoinType, PlanNode, Project, Scan, Union
 from pennon.plan.nodes import Column
 from pennon.predicate.expressions.value_ranges import ValueRange, ValueRanges
 from pennon.predicate.parse import parse_with_lists
@@ -99,7 +100,7 @@ def test_a_range_is_that_of_the_column_which_an_attribute_is() -> None:
     bounds = {"a": (1, 5), "b": (-3, 2)}
     kind = pa.int64()
     scan = Scan((Column(1, "a", kind), Column(2, "b", kind)), bounds=bounds.get)
-    below: list[PlanNode] = [scan, Filter(0, "TRUE"), Project(1, None, ((11, 1),))]
+    below: list[PlanNode] = [scan, where(0, "TRUE"), Project(1, None, ((11, 1),))]
     other = Scan((Column(21, "b", kind), Column(22, "x", kind)), bounds=bounds.get)
     nodes = [*below, other, Join(2, 3, JoinType.LEFT), Join(2, 3, JoinType.SEMI)]
     nodes += [Group(4, columns=((31, 11),)), Union((2, 3), ((41, (11, 21)), (42, (11, 22))))]

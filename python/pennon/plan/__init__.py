@@ -1,7 +1,7 @@
 """A query's plan as one tree: decoded once, walked by grouping and by pushdown (design §5)."""
 
+from pennon.plan.aggregate_call import AggregateCall
 from pennon.plan.nodes import (
-    AggregateCall,
     Column,
     Expand,
     Expanded,

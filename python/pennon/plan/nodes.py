@@ -1,8 +1,7 @@
 """The operators of a query, each with its attributes and its expressions.
 
 Nodes stand in post-order and name each other by position. An attribute is Spark's expression id; a
-negative number is a field of a struct. A text is Spark SQL over columns named ``c<attribute>``;
-one that is None could not be written, and what needs it stays in Spark.
+negative number is a field of a struct.
 """
 
 from __future__ import annotations
@@ -13,9 +12,14 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
+from pennon.predicate.spark_expression import UNWRITTEN, SparkExpression
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pennon.plan.aggregate_call import AggregateCall
     from pennon.plan.window_calls import WindowCall
     from pennon.spec.functions.partition_layout import Layout, LayoutFunction
 
@@ -73,11 +77,20 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column that a node makes: its attribute, its text, its type; None if unknown."""
+    """A column that a node makes: its attribute, and what it is."""
 
     id: int
-    text: str | None
-    type: pa.DataType | None
+    value: SparkExpression
+
+    @property
+    def type(self) -> pa.DataType | None:
+        """Its type; None if unknown."""
+        return self.value.type
+
+    @classmethod
+    def of_attribute(cls, attribute: int, data_type: pa.DataType | None) -> Output:
+        """Make a column that stays what it is."""
+        return cls(attribute, SparkExpression.of_column(f"c{attribute}", data_type))
 
 
 Bounds = tuple[int | Decimal, int | Decimal]
@@ -137,13 +150,14 @@ class Filter:
     """
 
     child: int
-    condition: str | None
+    condition: SparkExpression
     prunings: frozenset[int] = frozenset()
 
     @property
     def leaves_out_rows(self) -> bool:
         """Whether there is a condition; one of prunings alone has none beside them."""
-        return self.condition is None or self.condition.upper() != "TRUE"
+        condition = self.condition.tree
+        return not (isinstance(condition, exp.Boolean) and condition.this)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +183,7 @@ class Join:
         left: One input.
         right: The other.
         join_type: What becomes of rows without partner.
-        condition: The whole of its condition.
+        condition: The whole of its condition; none is written of a join with one value.
         implied: Ids of the prunings below that leave out nothing that this join would not.
         equated: Pairs of attributes that it compares by ``=`` or ``<=>``, left first.
         is_null_safe: Whether some are equated by ``<=>``, which Spark's own matching does not see
@@ -186,7 +200,7 @@ class Join:
     left: int
     right: int
     join_type: JoinType
-    condition: str | None = None
+    condition: SparkExpression = UNWRITTEN
     implied: frozenset[int] = frozenset()
     equated: tuple[tuple[int, int], ...] = ()
     is_null_safe: bool = False
@@ -202,32 +216,6 @@ class Join:
         if self.broadcast is None:
             return None
         return self.right if self.broadcast is Side.LEFT else self.left
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateCall:
-    """``sum``, ``count``, ``min``, ``max``, ``bit_and``, a variance, ``corr``, and the like.
-
-    Args:
-        output: Attribute of the result.
-        name: The function; ``count_distinct`` and ``sum_distinct`` are of different values.
-        argument: Its text.
-        type: Type of the result; None if unknown.
-        argument_type: Type of the argument; None if unknown.
-        others: The texts of its other arguments.
-    """
-
-    output: int
-    name: str
-    argument: str | None
-    type: pa.DataType | None
-    argument_type: pa.DataType | None = None
-    others: tuple[str | None, ...] = ()
-
-    @property
-    def is_distinct(self) -> bool:
-        """Whether the parts of a group give the whole's result by their values only."""
-        return self.name in ("count_distinct", "sum_distinct")
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +246,7 @@ class Group:
 class SortKey:
     """By what rows are ordered: an expression, its direction, and where its NULLs stand."""
 
-    text: str | None
+    value: SparkExpression
     is_ascending: bool
     is_nulls_first: bool
 
@@ -278,7 +266,7 @@ class Window:
 
     child: int
     keys: frozenset[int]
-    partition: tuple[str | None, ...] = ()
+    partition: tuple[SparkExpression, ...] = ()
     order: tuple[SortKey, ...] = ()
     calls: tuple[WindowCall, ...] | None = None
     outputs: tuple[Output, ...] = ()
@@ -313,11 +301,10 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """A column of an expansion: its attribute, its text in each projection, its type."""
+    """A column of an expansion: its attribute, and what it is in each projection."""
 
     id: int
-    texts: tuple[str | None, ...]
-    type: pa.DataType | None
+    values: tuple[SparkExpression, ...]
 
 
 @dataclass(frozen=True, slots=True)

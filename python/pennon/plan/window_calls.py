@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pennon.predicate.spark_expression import SparkExpression
+
 
 @dataclass(frozen=True, slots=True)
 class WindowFrame:
@@ -37,14 +39,14 @@ class WindowCall:
     Args:
         output: Attribute of the result.
         name: The function; None where it is not known.
-        arguments: Their texts.
+        arguments: Its arguments.
         frame: The rows that it sees; None where it has a frame of its own.
         type: Type of the result; None if unknown.
     """
 
     output: int
     name: str | None
-    arguments: tuple[str | None, ...]
+    arguments: tuple[SparkExpression, ...]
     frame: WindowFrame | None
     type: pa.DataType | None
 

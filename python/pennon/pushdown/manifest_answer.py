@@ -29,7 +29,6 @@ from pennon.planning.scan_plan import plan_scan
 from pennon.predicate.connectives import operands
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.normalize import normalize
-from pennon.predicate.parse import parse_expression, parse_with_lists
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import NTZ, ZONED, Typed, cast, is_null, is_plain
 from pennon.pushdown.constant_query import constant_query
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from pennon.plan import AggregateCall, Column, Output, PlanNode
     from pennon.planning import ScanPlan
     from pennon.predicate.semantics import Semantics
+    from pennon.predicate.spark_expression import SparkExpression
     from pennon.pushdown.partition_times import TimeSpans
     from pennon.spec.partition_spec import PartitionSpec
 
@@ -185,7 +185,7 @@ def _times(
     """Find what an aggregate asks of times that the partitions have levels of."""
     table, specs, ids = partitions.table, partitions.specs, partitions.ids
     spans: list[tuple[Column, TimeSpans]] = []
-    texts: list[str | None] = []
+    expressions: list[SparkExpression] = []
     for node in nodes[: root + 1]:
         match node:
             case Scan():
@@ -197,11 +197,11 @@ def _times(
                     if of_column is not None:
                         spans.append((column, of_column))
             case Project():
-                texts += [output.text for output in node.outputs or ()]
+                expressions += [output.value for output in node.outputs or ()]
             case Group():
-                texts += [key.text for key in node.keys or ()]
-                texts += [call.argument for call in node.calls or ()]
-    return PartitionTimes(spans, semantics, texts)
+                expressions += [key.value for key in node.keys or ()]
+                expressions += [call.argument for call in node.calls or ()]
+    return PartitionTimes(spans, semantics, expressions)
 
 
 def _no_partitions(scan: PlanNode) -> pa.Table:
@@ -258,12 +258,12 @@ class _PartitionWriter(FragmentWriter):
 
     def select(self, position: int) -> Selected:
         node = self.nodes[position]
-        if not isinstance(node, Filter) or node.condition is None:
+        if not isinstance(node, Filter) or node.condition.tree is None:
             return super().select(position)
         below = self.select(node.child)
         self.prunings |= node.prunings
         kept: list[exp.Expr] = []
-        for part in operands(parse_with_lists(node.condition), exp.And):
+        for part in operands(node.condition.tree, exp.And):
             try:
                 kept.append(self.condition(part, below))
             except Declined:
@@ -318,7 +318,7 @@ class _PartitionWriter(FragmentWriter):
         columns = quoted_columns(kept)
         rest: list[Output] = []
         for output in outputs:
-            counted = self.counted(output.text, below.types)
+            counted = self.counted(output.value, below.types)
             if not counted:
                 rest.append(output)
             for tree, as_named in zip(counted, counted_names(output.id), strict=False):
@@ -330,30 +330,30 @@ class _PartitionWriter(FragmentWriter):
         return Selected(made.select.select(*columns, copy=False), {**made.types, **carried})
 
     def output(self, output: Output, columns: Mapping[str, pa.DataType]) -> Typed:
-        tree = self.times.replaced(output.text)
-        if tree is None or not self.times.values:
+        if not self.times.values:
             return super().output(output, columns)
-        return typed_expression(tree, columns, self.semantics, output.type)
+        value = self.times.replaced(output.value)
+        return typed_expression(value, columns, self.semantics, output.type)
 
     def counted(
-        self, text: str | None, columns: Mapping[str, pa.DataType]
+        self, expression: SparkExpression, columns: Mapping[str, pa.DataType]
     ) -> tuple[str | None, ...]:
         """Name the statistics of a column as it stands, in the order of ``counted_names``.
 
         An extreme that is not known is None; of a column without statistics there is no name.
         """
-        tree = None if text is None else parse_expression(text)
-        if not isinstance(tree, exp.Column) or tree.name in columns or len(tree.parts) > 1:
+        column = expression.column
+        if column is None or column in columns:
             return ()
-        number = tree.name.removeprefix("c")
+        number = column.removeprefix("c")
         names = counted_names(int(number)) if number.isdecimal() else ()
         present = tuple(name if name in columns else None for name in names)
         return present if any(present) else ()
 
     def aggregated(self, call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Typed:
-        tree = self.times.replaced(call.argument)
-        if isinstance(tree, exp.Column) and tree.name in self.times.values:
-            call = replace(call, argument=f"`{tree.name}`")
+        argument = self.times.replaced(call.argument)
+        if argument.column in self.times.values:
+            call = replace(call, argument=argument)
         least, most, values = self.counted(call.argument, columns) or (None, None, None)
         if call.name in ("min", "max"):
             return self.extreme(call, columns, least if call.name == "min" else most)
@@ -362,7 +362,7 @@ class _PartitionWriter(FragmentWriter):
         rows: exp.Expr = exp.column(_ROWS, quoted=True)
         if values is not None:
             rows = exp.column(values, quoted=True)
-        elif call.argument != "1":
+        elif not call.counts_rows:
             value = typed_expression(call.argument, columns, self.semantics)
             none = exp.If(this=is_null(value.tree), true=exp.Literal.number(0))
             rows = exp.Case(ifs=[none], default=rows)

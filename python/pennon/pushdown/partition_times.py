@@ -22,13 +22,13 @@ from pennon.execution.engine import rows_over
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined
+from pennon.predicate.spark_expression import SparkExpression
 from pennon.predicate.typed import NTZ, ZONED, cast
 from pennon.predicate.values.literals import arrow_type, literal_value
-from pennon.pushdown.selects.expression_texts import tree_of
 from pennon.transforms.epoch import EpochUnit, epoch_value, unit_of_levels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -140,19 +140,19 @@ def _hours(numbers: NDArray[np.int64], unit: EpochUnit) -> NDArray[np.int64]:
 
 
 class PartitionTimes:
-    """The expressions in some texts that have one value in each of some partitions.
+    """The parts of some expressions that have one value in each of some partitions.
 
     Args:
         columns: The time columns, and what times of each the partitions may have.
         semantics: The session's.
-        texts: The texts, over columns by their attributes.
+        expressions: The expressions.
     """
 
     def __init__(
         self,
         columns: Sequence[tuple[Column, TimeSpans]],
         semantics: Semantics,
-        texts: Sequence[str | None],
+        expressions: Iterable[SparkExpression],
     ) -> None:
         self.semantics = semantics
         self.spans = {f"c{column.id}": spans for column, spans in columns}
@@ -161,19 +161,17 @@ class PartitionTimes:
         }
         self.names: dict[exp.Expr, str] = {}
         self.values: dict[str, pa.Array] = {}
-        for text in texts:
-            if (tree := tree_of(text)) is not None and self.spans:
-                self._find(tree)
+        for expression in expressions if self.spans else ():
+            if expression.tree is not None:
+                self._find(expression.tree)
 
-    def replaced(self, text: str | None) -> exp.Expr | None:
-        """Read a text, with the names of values in the places of their expressions."""
-        tree = tree_of(text)
-        if tree is None or not self.names:
-            return tree
-        holder = exp.Paren(this=tree.copy())
+    def replaced(self, expression: SparkExpression) -> SparkExpression:
+        """Put the names of values in the places of the parts that have them."""
+        if expression.tree is None or not self.names:
+            return expression
+        holder = exp.Paren(this=expression.tree.copy())
         self._replace(holder)
-        replaced: exp.Expr = holder.this
-        return replaced
+        return SparkExpression(holder.this, expression.type)
 
     def _replace(self, node: exp.Expr) -> None:
         for child in list(node.iter_expressions()):

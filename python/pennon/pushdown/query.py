@@ -286,7 +286,7 @@ class FragmentWriter:
         below = self.select(node.child)
         order = ordered_by(node.order, below.types, self.semantics)
         functions = windowed(f"t{position}", node, below, order, self.semantics)
-        kept = [Output(int(name[1:]), name, kind) for name, kind in below.types.items()]
+        kept = [Output.of_attribute(int(name[1:]), kind) for name, kind in below.types.items()]
         return self.computed(functions, f"t{position}x", [*kept, *node.outputs])
 
     def project(self, position: int, node: Project) -> Selected:
@@ -301,7 +301,7 @@ class FragmentWriter:
         """Write columns of those below that stay as they are; None where others are computed."""
         kept = {f"c{output.id}": output for output in outputs}
         for name, output in kept.items():
-            if output.text != f"`{name}`" or output.type != below.types.get(name):
+            if output.value.column != name or output.type != below.types.get(name):
                 return None
         return only_columns(below, list(kept))
 
@@ -319,8 +319,8 @@ class FragmentWriter:
 
     def output(self, output: Output, columns: Mapping[str, pa.DataType]) -> Typed:
         """Write one column, of exactly the type that Spark expects."""
-        carried = carried_column(output.text, columns)
-        value = carried or typed_expression(output.text, columns, self.semantics)
+        carried = carried_column(output.value.tree, columns)
+        value = carried or typed_expression(output.value, columns, self.semantics)
         if output.type is not None and pa.types.is_null(value.type) and is_plain(output.type):
             return Typed(cast(value.tree, output.type), output.type)
         if value.type != output.type:
@@ -343,7 +343,7 @@ class FragmentWriter:
     def expanded(self, name: str, node: Expand, below: Selected) -> Selected:
         """Write the rows of an expansion: each row beside the number of each projection."""
         values = [
-            [self.output(Output(row.id, text, row.type), below.types) for text in row.texts]
+            [self.output(Output(row.id, value), below.types) for value in row.values]
             for row in node.outputs or ()
         ]
         return repeated(name, node, values, below)

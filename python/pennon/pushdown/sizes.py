@@ -85,8 +85,8 @@ def _most_groups(plan: Plan, group: Group) -> float:
     """Bound the groups of an aggregate: all combinations of its keys' values."""
     if group.keys is None:
         return math.inf
-    columns = {f"`c{attribute}`": attribute for attribute in group.group_by}
-    keys = [columns.get(key.text or "") for key in group.keys]
+    columns = {f"c{attribute}": attribute for attribute in group.group_by}
+    keys = [columns.get(key.value.column or "") for key in group.keys]
     return math.prod(
         math.inf if key is None else _most_values(plan, group.child, key) for key in keys
     )
@@ -160,7 +160,7 @@ def _size(node: PlanNode, below: Sequence[Size], *, has_key: bool) -> Size:
         case Limit(count=int(count)):
             return Size(min(rows, float(count)), read, pairs)
         case Expand(outputs=outputs) if outputs:
-            return Size(rows * len(outputs[0].texts), read, pairs)
+            return Size(rows * len(outputs[0].values), read, pairs)
         case Union():
             return Size(sum(size.rows for size in below), read, pairs)
     return Size(rows, read, pairs)

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
 from pyspark.sql.classic.column import Column
 from tests.pushdown.computed import computed, relation, scan_of
+from tests.pushdown.stated_nodes import output_of
 from tests.spark.assert_join import conf
 
 from pennon.catalog.columns.spark_types import arrow_type
@@ -191,7 +192,7 @@ class Expressions:
         given = given.rename_columns([f"c{column.exprId().id()}" for column in read])
         written = jvm.dev.pennon.spark.expressions.ExpressionText.ofValues(plan.projectList())
         return given, [
-            Output(number + MANY, text, _type(kind))
+            output_of(number + MANY, text, _type(kind))
             for number, text, kind in json.loads(written.toString())
         ]
 
@@ -225,7 +226,7 @@ class Expressions:
                 values = self.computed_over(rows, [output], semantics)
             bad += differing(rows, pc.struct_field(answer, "v"), values, f"c{output.id}")
             if bad:
-                different[f"{expressions[at]}: {output.text}"] = bad[:3]
+                different[f"{expressions[at]}: {output.value}"] = bad[:3]
         return Compared(declined, different)
 
     def not_failing(self, rows: pa.Table, output: Output, semantics: Semantics) -> Iterator[object]:

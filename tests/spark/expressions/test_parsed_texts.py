@@ -20,6 +20,7 @@ from pennon.execution.engine import rows_over
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions import Semantics
 from pennon.predicate.expressions.typed_expression import typed_expression
+from pennon.predicate.spark_expression import SparkExpression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,7 +138,7 @@ def read_by_spark(spark: SparkSession, texts: Sequence[str], call: str) -> list[
 def read_by_worker(texts: Sequence[str], expression: str, *, ansi: bool) -> list[float | None]:
     """Do so in DataFusion, text by text: an error is one of its own."""
     semantics = Semantics(ansi=ansi, is_utc=True, in_fragments=True)
-    value = typed_expression(expression, {"s": pa.string()}, semantics)
+    value = typed_expression(SparkExpression(expression), {"s": pa.string()}, semantics)
     sql = f"SELECT {value.tree.sql(dialect=DataFusion)} AS x FROM t"
     found: list[float | None] = []
     for text in texts:

@@ -75,7 +75,7 @@ def computed_condition(
     try:
         tree = replaced_columns(whole.copy(), numbered)
         types = {name: column.type for column, name in sources.items()}
-        value = typed_expression(tree.copy(), types, semantics, pa.bool_())
+        value = typed_expression(tree, types, semantics, pa.bool_())
     except Declined as reason:
         own = with_own_spelling(node.copy(), schema)
         return ComputedCondition(own, why=str(reason), written=written)

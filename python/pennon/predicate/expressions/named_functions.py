@@ -191,7 +191,7 @@ def _time(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
             end, start = _date_of(read, node.this), _date_of(read, node.expression)
             return time_functions.days_between(end, start, semantics)
         case exp.AddMonths():
-            months = exp.Interval(this=node.expression, unit=exp.var("MONTH"))
+            months = exp.Interval(this=node.expression.copy(), unit=exp.var("MONTH"))
             return time_functions.moved_by_interval(
                 time_functions.date(read(node.this)),
                 months,
@@ -199,7 +199,7 @@ def _time(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
                 is_backward=False,
             )
         case exp.TimestampAdd():
-            interval = exp.Interval(this=node.expression, unit=node.args["unit"])
+            interval = exp.Interval(this=node.expression.copy(), unit=node.args["unit"].copy())
             return time_functions.moved_by_interval(
                 read(node.this), interval, semantics, is_backward=False
             )

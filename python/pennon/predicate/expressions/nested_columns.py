@@ -27,25 +27,24 @@ if TYPE_CHECKING:
 _OF_QUERIES: Final = re.compile(r"[a-z]\d+")
 
 
-def carried_column(text: str | exp.Expr | None, columns: Mapping[str, pa.DataType]) -> Typed | None:
+def carried_column(tree: exp.Expr | None, columns: Mapping[str, pa.DataType]) -> Typed | None:
     """Name a column of a nested type as a whole; None for any other expression.
 
     Args:
-        text: An expression, as Spark SQL or as its tree.
+        tree: An expression; None for one that cannot be read.
         columns: The columns that there are, and their types.
 
     Example:
-        >>> carried_column("`c1`", {"c1": pa.list_(pa.int32())}).type
+        >>> carried_column(exp.column("c1"), {"c1": pa.list_(pa.int32())}).type
         ListType(list<item: int32>)
     """
-    if isinstance(text, exp.Expr):
-        tree = text.unnest()
-        text = tree.name if isinstance(tree, exp.Column) and len(tree.parts) == 1 else None
-    name = (text or "").strip("`")
-    kind = columns.get(name)
+    column = None if tree is None else tree.unnest()
+    if not isinstance(column, exp.Column) or len(column.parts) > 1:
+        return None
+    kind = columns.get(column.name)
     if kind is None or not is_carried(kind):
         return None
-    return Typed(exp.column(name, quoted=True), kind)
+    return Typed(exp.column(column.name, quoted=True), kind)
 
 
 def struct_field(path: Sequence[str], columns: Mapping[str, pa.DataType]) -> Typed:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.predicate.connectives import operands
 from pennon.predicate.expressions import time_functions
 from pennon.predicate.expressions.arithmetic import (
@@ -32,8 +31,8 @@ from pennon.predicate.expressions.named_functions import named_function
 from pennon.predicate.expressions.nested_columns import carried_column, struct_field
 from pennon.predicate.expressions.operand_order import Operands, tried_operation
 from pennon.predicate.expressions.quotients import quotient, remainder, whole_quotient
-from pennon.predicate.parse import parse_with_lists
 from pennon.predicate.semantics import Declined
+from pennon.predicate.spark_expression import SparkExpression
 from pennon.predicate.typed import (
     INTEGER_DIGITS,
     NTZ,
@@ -74,15 +73,15 @@ _MOST_NODES: Final = 40_000  # what guards an operand writes it again, and so do
 
 
 def typed_expression(
-    text: str | exp.Expr | None,
+    expression: SparkExpression | exp.Expr,
     columns: Mapping[str, pa.DataType],
     semantics: Semantics,
     expected: pa.DataType | None = None,
 ) -> Typed:
-    """Read an expression of Spark and rewrite it for DataFusion.
+    """Rewrite an expression of Spark for DataFusion.
 
     Args:
-        text: Spark SQL, or its tree; None for an expression that has no text.
+        expression: As a plan carries it, or its tree.
         columns: The columns that it may name, and their types.
         semantics: The session's.
         expected: The only type that the expression may have; None for any.
@@ -93,17 +92,12 @@ def typed_expression(
     Example:
         >>> from pennon.predicate.dialect import DataFusion
         >>> from pennon.predicate.semantics import Semantics
-        >>> text = "(`c1` = CAST(5 AS BIGINT))"
-        >>> read = typed_expression(text, {"c1": pa.int64()}, Semantics())
+        >>> is_five = SparkExpression("(`c1` = CAST(5 AS BIGINT))")
+        >>> read = typed_expression(is_five, {"c1": pa.int64()}, Semantics())
         >>> print(read.tree.sql(dialect=DataFusion), read.type)
         `c1` = CAST(5 AS BIGINT) bool
     """
-    if text is None:
-        raise Declined(why="an expression without a text")
-    try:
-        tree = parse_with_lists(text) if isinstance(text, str) else text
-    except (PredicateSyntaxError, PredicateTooDeep) as error:
-        raise Declined(why=str(text)) from error
+    tree = expression if isinstance(expression, exp.Expr) else expression.stated_tree
     try:
         value = _Reader(columns, semantics).read(tree)
     except RecursionError as error:
@@ -114,10 +108,12 @@ def typed_expression(
 
 
 def typed_condition(
-    text: str | exp.Expr | None, columns: Mapping[str, pa.DataType], semantics: Semantics
+    condition: SparkExpression | exp.Expr,
+    columns: Mapping[str, pa.DataType],
+    semantics: Semantics,
 ) -> exp.Expr:
-    """Read a boolean expression; others are declined."""
-    return typed_expression(text, columns, semantics, pa.bool_()).tree
+    """Rewrite a boolean expression; others are declined."""
+    return typed_expression(condition, columns, semantics, pa.bool_()).tree
 
 
 def typed_key(
@@ -172,8 +168,8 @@ class _Reader:
             case exp.In() if node.expressions:
                 return self.membership(node)
             case exp.Between():
-                low = exp.GTE(this=node.this, expression=node.args["low"])
-                high = exp.LTE(this=node.this.copy(), expression=node.args["high"])
+                low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
+                high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
                 return self.read(exp.And(this=low, expression=high))
             case exp.Case() if node.this is None:
                 branches = [(ifs.this, ifs.args["true"]) for ifs in node.args["ifs"]]
@@ -181,8 +177,8 @@ class _Reader:
             case exp.If():
                 return self.case([(node.this, node.args["true"])], node.args.get("false"))
             case exp.Nullif():
-                equal = exp.EQ(this=node.this, expression=node.expression)
-                return self.case([(equal, exp.Null())], node.this.copy())
+                equal = exp.EQ(this=node.this.copy(), expression=node.expression.copy())
+                return self.case([(equal, exp.Null())], node.this)
             case exp.Coalesce():
                 return self.coalesce([node.this, *node.expressions])
         return self.operator(node, self.semantics)

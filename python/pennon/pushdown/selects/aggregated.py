@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
@@ -33,9 +33,9 @@ from pennon.predicate.expressions.distributions import (
 from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined
+from pennon.predicate.spark_expression import SparkExpression
 from pennon.predicate.typed import Typed, stated_integer
 from pennon.pushdown.selects.counted_together import counted_together, values_together
-from pennon.pushdown.selects.expression_texts import columns_of
 from pennon.pushdown.selects.selected import Selected, named, quoted_columns, selected_from
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     from pennon.plan import AggregateCall
     from pennon.predicate.semantics import Semantics
-
-_ROWS: Final = "1"  # the argument of a call that counts rows
 
 
 def aggregated(
@@ -60,7 +58,7 @@ def aggregated(
     Raises:
         Declined: The function is not known to give Spark's result.
     """
-    if call.name == "count" and call.argument == _ROWS:
+    if call.counts_rows:
         return Typed(exp.Count(this=exp.Star()), pa.int64())
     if call.name in ("count", "count_distinct"):
         return _count(call, columns, semantics)
@@ -97,7 +95,7 @@ def _of_two(
     columns: Mapping[str, pa.DataType],
     semantics: Semantics,
 ) -> Typed:
-    other, *more = (typed_expression(text, columns, semantics) for text in call.others)
+    other, *more = (typed_expression(argument, columns, semantics) for argument in call.others)
     if call.name in CO_MOMENTS:
         return co_moment(call.name, (value, other), semantics)
     if any(stated_integer(frequency) != 1 for frequency in more):
@@ -139,7 +137,7 @@ def with_argument_columns(
     Raises:
         Declined: A function is not known to give Spark's result.
     """
-    read = {call.output: columns_of(call.argument) for call in calls if call.argument != _ROWS}
+    read = {call.output: call.argument.columns for call in calls if not call.counts_rows}
     users = Counter(read.values())
     texts: dict[str, str] = {}
     own: dict[str, Typed] = {}
@@ -155,7 +153,8 @@ def with_argument_columns(
             continue
         column = f"v{call.output}"
         own[column] = typed_expression(call.argument, below.types, semantics)
-        rewritten.append(replace(call, argument=f"`{column}`"))
+        argument = SparkExpression.of_column(column, call.argument.type)
+        rewritten.append(replace(call, argument=argument))
     if not own:
         return below, rewritten
     kept = quoted_columns(below.types)

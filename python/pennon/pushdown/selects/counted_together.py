@@ -16,21 +16,21 @@ from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import Typed, call, choice
-from pennon.pushdown.selects.expression_texts import tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pennon.predicate.semantics import Semantics
+    from pennon.predicate.spark_expression import SparkExpression
 
 
 def counted_together(
-    text: str | None, columns: Mapping[str, pa.DataType], semantics: Semantics
+    argument: SparkExpression, columns: Mapping[str, pa.DataType], semantics: Semantics
 ) -> Typed | None:
     """Read several values that are counted as one.
 
     Args:
-        text: The argument of the count: a CASE of one condition and a ``named_struct``.
+        argument: The argument of the count: a CASE of one condition and a ``named_struct``.
         columns: The types of the columns below.
         semantics: The session's.
 
@@ -43,15 +43,17 @@ def counted_together(
 
     Example:
         >>> from pennon.predicate.dialect import DataFusion
+        >>> from pennon.predicate.spark_expression import SparkExpression
         >>> from pennon.predicate.semantics import Semantics
-        >>> text = "CASE WHEN `c1` IS NOT NULL THEN named_struct('v0', `c1`) END"
-        >>> counted = counted_together(text, {"c1": pa.int32()}, Semantics())
+        >>> struct = "CASE WHEN `c1` IS NOT NULL THEN named_struct('v0', `c1`) END"
+        >>> columns = {"c1": pa.int32()}
+        >>> counted = counted_together(SparkExpression(struct), columns, Semantics())
         >>> print(counted.tree.sql(dialect=DataFusion))
         CASE WHEN NOT (`c1` IS NULL) THEN named_struct('v0', `c1`) END
-        >>> counted_together("`c1`", {"c1": pa.int32()}, Semantics()) is None
+        >>> counted_together(SparkExpression("`c1`"), columns, Semantics()) is None
         True
     """
-    pair = values_together(text, columns, semantics)
+    pair = values_together(argument, columns, semantics)
     if pair is None:
         return None
     is_counted, values = pair
@@ -66,12 +68,12 @@ def counted_together(
 
 
 def values_together(
-    text: str | None, columns: Mapping[str, pa.DataType], semantics: Semantics
+    argument: SparkExpression, columns: Mapping[str, pa.DataType], semantics: Semantics
 ) -> tuple[exp.Expr, dict[str, Typed]] | None:
     """Read several values that are one argument of an aggregate.
 
     Args:
-        text: The argument: a CASE of one condition and a ``named_struct``.
+        argument: Of the aggregate: a CASE of one condition and a ``named_struct``.
         columns: The types of the columns below.
         semantics: The session's.
 
@@ -81,8 +83,7 @@ def values_together(
     Raises:
         Declined: A value is not known to be computed as Spark does.
     """
-    parsed = tree_of(text)
-    tree = None if parsed is None else parsed.unnest()
+    tree = None if argument.tree is None else argument.tree.unnest()
     if not isinstance(tree, exp.Case) or len(tree.args["ifs"]) != 1:
         return None
     (branch,) = tree.args["ifs"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from sqlglot import exp
 
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.typed import columns_above
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pennon.predicate.semantics import Semantics
+    from pennon.predicate.spark_expression import SparkExpression
 
 __all__ = ["filtered"]
 
@@ -25,7 +25,7 @@ _ALL_ROWS: Final = (1 << 63) - 1
 def filtered(
     name: str,
     below: Selected,
-    condition: str | exp.Expr | None,
+    condition: SparkExpression,
     semantics: Semantics,
     left_out: Collection[str] = (),
 ) -> Selected:

@@ -95,13 +95,13 @@ def grouped(
         if call.is_distinct and is_merged:
             # Spark counts or sums the different values; a task reports each of its own once.
             together = counted_together(call.argument, below.types, semantics)
-            key = Output(call.output, call.argument, call.argument_type)
+            key = Output(call.output, call.argument)
             add_key(call.output, together or node.write_key(key, below.types))
             continue
         if is_merged and call.name in OF_WHOLE_GROUPS:
             raise Declined(why=f"the {call.name} of a group that several tasks have")
         result = node.write_call(call, below.types)
-        summed = (call.argument_type or result.type) if call.name == "sum" else None
+        summed = (call.argument.type or result.type) if call.name == "sum" else None
         if is_merged and is_cut(summed) and not semantics.ansi:
             # Spark leaves out a part that is NULL, where the whole has to be NULL.
             raise Declined(why="sums of decimals of which a part would be NULL")

@@ -18,8 +18,8 @@ from sqlglot import exp
 
 from pennon.plan import Expand, Expanded, Output
 from pennon.predicate.expressions.aggregates import SUM_DIGITS, extreme, is_cut, total_of_parts
-from pennon.predicate.typed import INTEGER_DIGITS, Typed
-from pennon.pushdown.selects.expression_texts import columns_of, tree_of
+from pennon.predicate.spark_expression import SparkExpression
+from pennon.predicate.typed import INTEGER_DIGITS, Typed, cast
 from pennon.pushdown.selects.grouped import Aggregate
 
 if TYPE_CHECKING:
@@ -62,12 +62,16 @@ def grouping_sets(
         The two steps; None where a group cannot be put together of others.
     """
     outputs = {f"c{output.id}": output for output in expand.outputs or ()}
-    used = [outputs.get(_column(key.text) or "") for key in node.keys]
+    used = [outputs.get(key.value.column or "") for key in node.keys]
     keys = [output for output in used if output is not None]
     sources = _sources(keys, columns)
     if len(keys) < len(node.keys) or not sources:
         return None
-    kept = {name for name, output in outputs.items() if set(output.texts) == {f"`{name}`"}}
+    kept = {
+        name
+        for name, output in outputs.items()
+        if {value.column for value in output.values} == {name}
+    }
     parts = [
         part
         for call in node.calls
@@ -75,9 +79,12 @@ def grouping_sets(
     ]
     if len(parts) < len(node.calls):
         return None
-    finest = [Output(int(name[1:]), f"`{name}`", columns[name]) for name in sources]
-    count = len(keys[0].texts)
-    carried = [Expanded(part.output, (f"`c{part.output}`",) * count, part.type) for part in parts]
+    finest = [Output.of_attribute(int(name[1:]), columns[name]) for name in sources]
+    count = len(keys[0].values)
+    carried = [
+        Expanded(part.output, (SparkExpression.of_column(f"c{part.output}", part.type),) * count)
+        for part in parts
+    ]
     different = {output.id: output for output in keys}
     return GroupingSets(
         replace(node, keys=finest, calls=parts),
@@ -89,21 +96,21 @@ def grouping_sets(
 def _sources(keys: Iterable[Expanded], columns: Mapping[str, pa.DataType]) -> tuple[str, ...]:
     """Name the columns that sets consist of; none where a set has another expression of one."""
     names: dict[str, None] = {}
-    for text in (text for key in keys for text in key.texts):
-        name = _column(text)
+    for value in (value for key in keys for value in key.values):
+        name = value.column
         if name is not None and name in columns:
             names[name] = None
-        elif columns_of(text) != frozenset():
+        elif value.columns != frozenset():
             return ()
     return tuple(names)
 
 
 def _part(call: AggregateCall, columns: AbstractSet[str], *, ansi: bool) -> AggregateCall | None:
     """Compute a function of a part of a group; None where parts do not give the whole."""
-    names = columns_of(call.argument)
+    names = call.argument.columns
     if call.name not in _IN_PARTS or names is None or not names <= columns:
         return None
-    kind = call.argument_type
+    kind = call.argument.type
     if call.type is not None and pa.types.is_struct(call.type):
         return None
     if call.name != "sum":
@@ -114,9 +121,10 @@ def _part(call: AggregateCall, columns: AbstractSet[str], *, ansi: bool) -> Aggr
         return None
     if kind == pa.int64() and ansi:
         # The sum of a part may be too large for a BIGINT where that of the whole is not.
+        exact = pa.decimal128(_BIGINT_DIGITS, 0)
         return replace(
             call,
-            argument=f"CAST({call.argument} AS DECIMAL({_BIGINT_DIGITS}, 0))",
+            argument=SparkExpression(cast(call.argument.stated_tree.copy(), exact), exact),
             type=pa.decimal128(_BIGINT_DIGITS + SUM_DIGITS, 0),
         )
     return call
@@ -129,9 +137,3 @@ def _put_together(call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Ty
     if call.name in ("min", "max"):
         return extreme(exp.Min if call.name == "min" else exp.Max, part)
     return total_of_parts(part, call.type or part.type)
-
-
-def _column(text: str | None) -> str | None:
-    """Name the column that a text is; None for anything else."""
-    tree = tree_of(text)
-    return tree.name if isinstance(tree, exp.Column) and len(tree.parts) == 1 else None

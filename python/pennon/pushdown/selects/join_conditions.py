@@ -17,20 +17,20 @@ from sqlglot import exp
 
 from pennon.plan import JoinType
 from pennon.predicate.connectives import operands
-from pennon.pushdown.selects.expression_texts import tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from pennon.plan import Join, Plan
+    from pennon.predicate.spark_expression import SparkExpression
 
 # Of other joins a row may be decided by its first partner.
 _OF_ALL_PAIRS: Final = (JoinType.INNER, JoinType.LEFT, JoinType.RIGHT, JoinType.FULL)
 
 
-def conjuncts_of(condition: str | None) -> list[exp.Expr]:
-    """List what a condition demands together; nothing where it has no text that can be read."""
-    tree = tree_of(condition)
+def conjuncts_of(condition: SparkExpression) -> list[exp.Expr]:
+    """List what a condition demands together, parts of its tree; nothing where it has none."""
+    tree = condition.tree
     return [] if tree is None else list[exp.Expr](operands(tree, exp.And))
 
 
@@ -43,7 +43,8 @@ def finds_partners(conjunct: exp.Expr, left: Collection[str], right: Collection[
         right: The columns of the right side.
 
     Example:
-        >>> (week,) = conjuncts_of("`c1` = (`c2` - 52)")
+        >>> from pennon.predicate.spark_expression import SparkExpression
+        >>> (week,) = conjuncts_of(SparkExpression("`c1` = (`c2` - 52)"))
         >>> finds_partners(week, ["c1"], ["c2"]), finds_partners(week, ["c1", "c2"], ["c3"])
         (True, False)
     """
@@ -77,7 +78,9 @@ def is_of_pairs(
         sides: The columns of the left side, and of the right one.
 
     Example:
-        >>> key, rest = conjuncts_of("`c1` = `c3` AND 10 / (`c2` - `c4`) > 1")
+        >>> from pennon.predicate.spark_expression import SparkExpression
+        >>> condition = SparkExpression("`c1` = `c3` AND 10 / (`c2` - `c4`) > 1")
+        >>> key, rest = conjuncts_of(condition)
         >>> is_of_pairs(JoinType.INNER, rest, [key], (["c1", "c2"], ["c3", "c4"]))
         True
         >>> is_of_pairs(JoinType.INNER, rest, [key], (["c1"], ["c2", "c3", "c4"]))
@@ -111,13 +114,14 @@ def null_aware_pair(join: Join) -> tuple[exp.Expr, exp.Expr] | None:
 
     Example:
         >>> from pennon.plan import Join
-        >>> text = "(`c1` = `c2`) OR ((`c1` = `c2`) IS NULL)"
-        >>> null_aware_pair(Join(0, 1, JoinType.ANTI, text)) is not None
+        >>> from pennon.predicate.spark_expression import SparkExpression
+        >>> condition = SparkExpression("(`c1` = `c2`) OR ((`c1` = `c2`) IS NULL)")
+        >>> null_aware_pair(Join(0, 1, JoinType.ANTI, condition)) is not None
         True
     """
     if join.join_type is not JoinType.ANTI or join.equated:
         return None
-    tree = tree_of(join.condition)
+    tree = join.condition.tree
     match [] if tree is None else operands(tree, exp.Or):
         case [exp.EQ() as equality, exp.Is() as unknown] if (
             isinstance(unknown.expression.unnest(), exp.Null) and unknown.this.unnest() == equality

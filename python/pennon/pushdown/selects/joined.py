@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from pennon.plan import Join
     from pennon.predicate.expressions.value_ranges import ValueRange
     from pennon.predicate.semantics import Semantics
+    from pennon.predicate.spark_expression import SparkExpression
 
 _SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
     JoinType.INNER: ("", "INNER"),
@@ -177,7 +178,9 @@ def _condition(
     others = [part for part in conjuncts if part not in equalities]
     written = [typed_key(part, both, semantics) for part in equalities]
     if others or not equalities:
-        rest = reduce(_and, others) if equalities else node.condition
+        rest: SparkExpression | exp.Expr = node.condition
+        if equalities:
+            rest = reduce(_and, [part.copy() for part in others])
         value = typed_expression(rest, both, semantics, pa.bool_())
         ranges = ValueRanges(both, semantics, known)
         for part in others if value.can_fail else ():
@@ -289,7 +292,7 @@ def _existence(
         Declined: The condition is more than equalities between the two sides.
     """
     left, right = inputs
-    if node.exists is None or node.condition is None:
+    if node.exists is None or node.condition.tree is None:
         raise Declined(why="an existence join without its output or its sides")
     pairs = [
         _sides_of((equality.this, equality.expression), inputs, semantics)
@@ -316,7 +319,7 @@ def _existence(
     return Selected(select, {**left.types, exists: pa.bool_()})
 
 
-def _equalities(condition: str) -> list[exp.EQ]:
+def _equalities(condition: SparkExpression) -> list[exp.EQ]:
     """Take a condition apart.
 
     Raises:

@@ -49,7 +49,7 @@ def ordered_by(
     Raises:
         Declined: One of them is not known to be computed, or ordered, as Spark does.
     """
-    values = [typed_expression(key.text, columns, semantics) for key in keys]
+    values = [typed_expression(key.value, columns, semantics) for key in keys]
     for value in values:
         if pa.types.is_binary(value.type) or pa.types.is_null(value.type):
             raise Declined(why=f"an order of {value.type}")

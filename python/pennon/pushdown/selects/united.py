@@ -88,12 +88,12 @@ def repeated(
             exp.If(this=exp.EQ(this=number.copy(), expression=whole_number(at)), true=value.tree)
             for at, value in enumerate(column)
         ]
-        is_same = len(set(output.texts)) == 1
+        is_same = len(set(output.values)) == 1
         columns.append(
             named(column[0].tree if is_same else exp.Case(ifs=branches), f"c{output.id}")
         )
     # A cross join with the numbers may go through all rows one by one.
-    numbers = [whole_number(at) for at in range(len(node.outputs[0].texts))]
+    numbers = [whole_number(at) for at in range(len(node.outputs[0].values))]
     listed = call("unnest", call("make_array", *numbers))
     every = [*quoted_columns(below.types), named(listed, _PROJECTION)]
     rows = Selected(selected_from(below, f"{name}n", every), below.types)

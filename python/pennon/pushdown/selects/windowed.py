@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from pennon.plan import Window, WindowCall, WindowFrame
     from pennon.predicate.semantics import Semantics
+    from pennon.predicate.spark_expression import SparkExpression
 
 _RANKS: Final = frozenset({"row_number", "rank", "dense_rank"})
 _SHARES: Final = frozenset({"percent_rank", "cume_dist"})
@@ -91,7 +92,7 @@ class _Writer:
         self.below = below
         self.semantics = semantics
         self.order = order
-        self.partition = [comparable(self.key(text)) for text in node.partition]
+        self.partition = [comparable(self.key(value)) for value in node.partition]
         self.inputs: dict[exp.Expr, str] = {}
         self.functions: list[exp.Expr] = []
 
@@ -113,14 +114,14 @@ class _Writer:
             selected_from(Selected(inner, types), f"{name}w", [*copies, *finished]), types
         )
 
-    def key(self, text: str | None) -> Typed:
-        value = self.argument(text)
+    def key(self, expression: SparkExpression) -> Typed:
+        value = self.argument(expression)
         if pa.types.is_binary(value.type) or pa.types.is_null(value.type):
             raise Declined(why=f"a window by {value.type}")
         return value
 
-    def argument(self, text: str | None) -> Typed:
-        return typed_expression(text, self.below.types, self.semantics)
+    def argument(self, expression: SparkExpression) -> Typed:
+        return typed_expression(expression, self.below.types, self.semantics)
 
     def result(self, function: WindowCall) -> Typed:
         """Write a function over the columns of the inner SELECT, of the type that Spark expects."""

@@ -5,19 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
 
-from pennon.catalog.columns.spark_types import arrow_type
 from pennon.catalog.configured_catalog import Catalog
-from pennon.errors import PennonError
-from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import (
-    AggregateCall,
     Expand,
     Expanded,
     Filter,
@@ -28,19 +24,24 @@ from pennon.plan import (
     Offset,
     OneRow,
     Opaque,
-    Output,
     Pass,
     Project,
     Side,
-    SortKey,
     Union,
     Window,
-    WindowCall,
-    WindowFrame,
 )
 from pennon.predicate.typed import is_carried
 from pennon.spec.functions.compared_columns import ColumnComparison, ComparedColumn
 from pennon.worker.messages.column_numbers import ColumnNumbers
+from pennon.worker.messages.expression_messages import (
+    aggregate_call,
+    condition_of,
+    expressions_of,
+    order_of,
+    outputs_of,
+    type_of,
+    window_call,
+)
 
 _Values = tuple[object, ...]
 
@@ -57,7 +58,7 @@ class ScanMessage:
     def nested_types(self) -> dict[str, pa.DataType | None]:
         """Give the types of nested columns as Spark reads them: perhaps without some fields."""
         types = {
-            str(name): _type(kind)
+            str(name): type_of(kind)
             for _, name, *kinds in self.columns
             for kind in kinds
             if isinstance(kind, Mapping)
@@ -93,7 +94,7 @@ class FilterMessage:
 
     def node(self, _numbers: ColumnNumbers) -> Filter:
         """Make the node."""
-        return Filter(self.child, self.condition)
+        return Filter(self.child, condition_of(self.condition))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class ProjectMessage:
     def node(self, numbers: ColumnNumbers) -> Project:
         """Make the node."""
         renamed = numbers.renamed(self.expressions)
-        return Project(self.child, _outputs(self.expressions), renamed)
+        return Project(self.child, outputs_of(self.expressions), renamed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class JoinMessage:
             self.left,
             self.right,
             JoinType(self.type),
-            self.condition,
+            condition_of(self.condition),
             equated=tuple(comparison.attributes for comparison in equated),
             is_null_safe=self.null_safe,
             has_casts=any(comparison.has_casts for comparison in equated),
@@ -203,11 +204,11 @@ class GroupMessage:
         """Make the node."""
         keys = calls = None
         if self.functions is not None and self.grouping is not None:
-            keys = _outputs(
+            keys = outputs_of(
                 [(number, text, data_type) for text, data_type, number in self.grouping]
             )
-            calls = tuple(map(_call, self.functions))
-        outputs = None if self.outputs is None else _outputs(self.outputs)
+            calls = tuple(map(aggregate_call, self.functions))
+        outputs = None if self.outputs is None else outputs_of(self.outputs)
         group_by, columns = numbers.all_of(self.keys), numbers.renamed(self.columns)
         return Group(self.child, group_by, columns, keys, calls, outputs, self.unknown)
 
@@ -227,8 +228,9 @@ class WindowMessage:
 
     def node(self, numbers: ColumnNumbers) -> Window:
         """Make the node."""
-        calls = tuple(map(_window_call, self.functions))
-        of, outputs = (self.partition, _order(self.order)), _outputs(self.outputs)
+        calls = tuple(map(window_call, self.functions))
+        of = expressions_of(self.partition), order_of(self.order)
+        outputs = outputs_of(self.outputs)
         return Window(self.child, numbers.all_of(self.partition), *of, calls, outputs)
 
 
@@ -269,7 +271,8 @@ class ExpandMessage:
         """Make the node."""
         stated: list[Any] = list(self.expressions)
         outputs = tuple(
-            Expanded(number, tuple(texts), _type(data_type)) for number, texts, data_type in stated
+            Expanded(number, expressions_of(texts, type_of(data_type)))
+            for number, texts, data_type in stated
         )
         same = [(number, texts[0], kind) for number, texts, kind in stated if len({*texts}) == 1]
         return Expand(self.child, numbers.renamed(same), outputs)
@@ -300,7 +303,7 @@ class TopMessage:
 
     def node(self, _numbers: ColumnNumbers) -> Limit:
         """Make the node."""
-        return Limit(self.child, self.count, _order(self.order))
+        return Limit(self.child, self.count, order_of(self.order))
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,52 +350,3 @@ OPERATORS: Final[Mapping[str, type[Any]]] = MappingProxyType(
     }
 )
 """The message of each kind, by what its ``node`` says."""
-
-
-def _outputs(outputs: Sequence[Any]) -> tuple[Output, ...]:
-    return tuple(Output(number, text, _type(data_type)) for number, text, data_type in outputs)
-
-
-def _order(order: Sequence[Any]) -> tuple[SortKey, ...]:
-    return tuple(SortKey(*key) for key in order)
-
-
-# By the names of Spark's classes: in SQL some of them have several.
-_FUNCTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "Min": "min",
-        "Max": "max",
-        "BitAndAgg": "bit_and",
-        "BitOrAgg": "bit_or",
-        "BitXorAgg": "bit_xor",
-        "VarianceSamp": "var_samp",
-        "VariancePop": "var_pop",
-        "StddevSamp": "stddev_samp",
-        "StddevPop": "stddev_pop",
-        "Corr": "corr",
-        "CovSample": "covar_samp",
-        "CovPopulation": "covar_pop",
-        "Percentile": "percentile",
-        "PercentileReversed": "percentile_reversed",
-    }
-)
-
-
-def _call(function: Any) -> AggregateCall:
-    number, name, argument, argument_type, data_type, *others = function
-    function_name = _FUNCTIONS.get(name, name)
-    types = _type(data_type), _type(argument_type)
-    return AggregateCall(number, function_name, argument, *types, tuple(others))
-
-
-def _window_call(function: Any) -> WindowCall:
-    number, name, arguments, frame, data_type = function
-    frame = WindowFrame(*frame) if frame else None
-    return WindowCall(number, name, tuple(arguments), frame, _type(data_type))
-
-
-def _type(data_type: object) -> pa.DataType | None:
-    try:
-        return stream_type(arrow_type(data_type, "a column"))
-    except PennonError:
-        return None

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pennon.plan import Filter, Join, JoinType, Plan, PlanNode, Scan
+from pennon.predicate.spark_expression import UNWRITTEN
 
 if TYPE_CHECKING:
     from pennon.worker.messages.plan_messages import PruningMessage
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def with_implied_prunings(plan: Plan, prunings: Mapping[int, Sequence[PruningMessage]]) -> Plan:
     """See each filter with the prunings that a join implies, and that join with them.
 
-    A filter with another one has no text: Spark evaluates it.
+    A filter with another one has an unwritten condition: Spark evaluates it.
 
     Args:
         plan: The query; its filters' conditions are without prunings.
@@ -32,7 +33,7 @@ def with_implied_prunings(plan: Plan, prunings: Mapping[int, Sequence[PruningMes
         for pruning in of_filter:
             implying = _implying_join(plan, position, pruning)
             if implying is None:
-                condition = replace(condition, condition=None)
+                condition = replace(condition, condition=UNWRITTEN)
                 continue
             join = nodes.get(implying, plan[implying])
             # Spark itself drops those that are for broadcasts only where the join is none.
