@@ -145,9 +145,30 @@ def test_a_dynamic_overwrite_meets_rows_that_another_spec_laid_out(
         mine.overwrite_partitions([{**row, "id": 6}])
         assert rows(place) == [(5, "eu"), (6, "eu")]
         return
-    with pytest.raises(WriteConflict, match=REFUSED):
+    why = "region=eu: another partition spec was set meanwhile" if is_new else REFUSED
+    with pytest.raises(WriteConflict, match=why):
         mine.overwrite_partitions([row])
     assert rows(place) == [(5, "eu")]
+
+
+def test_a_dynamic_overwrite_comes_before_a_change_of_its_spec_and_all_behind_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the new spec it would have replaced both rows; the other statement saw none of its own."""
+    here: list[dict[str, Any]] = [{"id": at, "region": "eu", "half": at} for at in (0, 1)]
+    total = {"id": len(here), "region": "us", "half": 0}
+    place = str(pennon.create(str(tmp_path / "halves"), HALVES, ["region", "half"]).location)
+    pennon.open(place).append(here)
+    mine = pennon.open(place)
+
+    def others() -> None:
+        pennon.open(place).drop_partition_field("half")
+        write_rows(pennon.open(place), WriteMode.APPEND, total, [["true"]])
+
+    behind_the_look(monkeypatch, others)
+    with pytest.raises(WriteConflict, match="region=eu, half=1: another partition spec"):
+        mine.overwrite_partitions([{**here[1], "id": 9}])
+    assert rows(place) == [(0, "eu"), (1, "eu"), (2, "us")]
 
 
 def write_rows(

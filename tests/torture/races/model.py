@@ -30,6 +30,7 @@ Part = tuple[str, str, Any]
 Statement = Mapping[str, Any]
 # A copy of a row is another row: its number says which statement made it.
 COPIED: Final = 1000
+_COMES_BEFORE_APPENDS: Final = frozenset({"overwrite", "overwrite_partitions", "delete"})
 
 
 class Impossible(Exception):
@@ -243,17 +244,23 @@ def serial_orders(
 ) -> Iterator[State]:
     """Give the states that the statements can leave behind, one after the other.
 
-    Rows that are made of the table may come before rows that others merely appended meanwhile. Who
-    reads in between sees the appended rows alone, and so does a statement that changes nothing.
+    Rows that are made of the table, and what takes whole partitions out, may come before rows that
+    others merely appended meanwhile. Who reads in between sees the appended rows, and not what came
+    before them, and so does a statement that changes nothing.
 
     Args:
         state: The table before.
         statements: All that were acknowledged.
         before: Pairs of them, by position, of which the first had ended when the second began.
     """
-    is_made = any(statement.get("read") is not None for statement in statements)
+    comes_first = any(
+        statement.get("read") is not None or statement["kind"] in _COMES_BEFORE_APPENDS
+        for statement in statements
+    )
     idle = {
-        at for at in range(len(statements)) if is_made and _is_idle(state, statements, before, at)
+        at
+        for at in range(len(statements))
+        if comes_first and _is_idle(state, statements, before, at)
     }
     for order in permutations(range(len(statements))):
         late = {two for one, two in before if order.index(one) > order.index(two)}

@@ -16,7 +16,10 @@ import pyarrow.compute as pc
 from pennon.manifest import ObjectId
 from pennon.spec.partition_spec import leaf_prefix
 from pennon.spec.value_text import python_value
-from pennon.transaction.concurrency.commit_order import conflict_behind
+from pennon.transaction.concurrency.commit_order import are_only_appends, conflict_behind
+from pennon.transaction.concurrency.outcome import Conflicted
+from pennon.transaction.staging.leaf_preparation import staged_values
+from pennon.transaction.staging.leaf_state import partition_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.manifest.commits.commit_lookup import Rewrites
     from pennon.spec import PartitionField
-    from pennon.transaction.concurrency.outcome import Conflicted
 
 __all__ = ["OverlappedSet", "overlapping_leaves", "shared_fields"]
 
@@ -47,12 +49,20 @@ class OverlappedSet:
     ) -> Conflicted | None:
         """Find one that others changed, where the overwrite cannot come before them.
 
+        By another spec it would replace other partitions. So where the spec was changed meanwhile
+        it comes before that, and before all that followed.
+
         Args:
             latest: The table after other commits.
             rewrites: Tells which leaf version has the rows of which other one.
 
         Spec: "Conflict", "Partition Evolution".
         """
+        first = self.staged[0]
+        is_of_spec = latest.current_spec.spec_version == first.spec_version
+        if not is_of_spec and not are_only_appends(self.snapshot, latest):
+            reason = "another partition spec was set meanwhile, and other statements were committed"
+            return Conflicted(partition_text(staged_values(first)), reason)
         before, after = (_places(at, self.staged) for at in (self.snapshot, latest))
         return conflict_behind(self.snapshot, latest, before, after, rewrites)
 
