@@ -49,7 +49,7 @@ class Tally:
 
     def show(self) -> None:
         print(f"{self.queries} queries in {self.seconds:.0f} s, {len(self.differ)} differ")
-        print(f"{self.refused} are an error in Spark itself") if self.refused else None
+        print(f"{self.refused} are no answer of Spark itself") if self.refused else None
         for way, kept in self.kept.items():
             whole = kept[""] / self.runs[way]
             print(f"{way}: {whole:.0%} of {self.runs[way]} wholly in workers; the others kept:")
@@ -102,7 +102,7 @@ def run(sessions: StarSessions, number: int, tally: Tally, *, is_all: bool) -> N
                 tally.reasons.update(sessions.reasons(way, sql))
     except RefusedBySpark as error:
         tally.refused += 1
-        print(f"seed {number}: Spark itself fails: {error}", flush=True)
+        print(f"seed {number}: no answer of Spark itself: {error}", flush=True)
     except Exception as error:  # noqa: BLE001 - whatever it is, the seed has to be told
         wrong = [f"{type(error).__name__}: {str(error)[:1500]}"]
     if wrong:
