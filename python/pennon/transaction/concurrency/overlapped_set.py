@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.manifest import ObjectId
 from pennon.spec.partition_spec import leaf_prefix
 from pennon.spec.value_text import python_value
 from pennon.transaction.concurrency.commit_order import are_only_appends, conflict_behind
@@ -84,24 +83,16 @@ def overlapping_leaves(snapshot: Snapshot, staged: Iterable[StagedPartition]) ->
 
     Spec: "Partition Evolution".
     """
-    tuples = {part.object_id: part for part in staged}
+    parts = list({part.object_id: part for part in staged}.values())
     leaves = snapshot.leaves().table
-    if not tuples:
-        return leaves.slice(0, 0)
-    own = next(iter(tuples.values())).spec_version
-    is_own = pc.starts_with(leaves["object_id"], leaf_prefix(own))
-    others = leaves.filter(pc.invert(is_own)).combine_chunks()
-    replaced: dict[int, tuple[list[PartitionField], set[str]]] = {}
-    overlap = []
-    for at, object_id in enumerate(others["object_id"].to_pylist()):
-        parsed = ObjectId.parse(object_id)
-        version = 1 if parsed is None else parsed.spec_version
-        if version not in replaced:
+    kept = [leaves.slice(0, 0)]
+    if parts:
+        own = parts[0].spec_version
+        for version in snapshot.specs.keys() - {own}:
+            of_version = pc.starts_with(leaves["object_id"], leaf_prefix(version))
             shared = shared_fields(snapshot, own, version)
-            replaced[version] = shared, {_key(shared, part.values, 0) for part in tuples.values()}
-        shared, keys = replaced[version]
-        overlap.append(_key(shared, others, at) in keys)
-    return others.filter(pa.array(overlap, pa.bool_()))
+            kept.append(_overlapping(leaves.filter(of_version), shared, parts))
+    return pa.concat_tables(kept)
 
 
 def shared_fields(snapshot: Snapshot, one: int, other: int) -> list[PartitionField]:
@@ -120,6 +111,22 @@ def _places(snapshot: Snapshot, staged: Iterable[StagedPartition]) -> dict[str, 
     leaves = overlapping_leaves(snapshot, staged)
     columns = (leaves[name].to_pylist() for name in ("object_id", "location", "read_version"))
     return {object_id: (where, version) for object_id, where, version in zip(*columns, strict=True)}
+
+
+def _overlapping(
+    leaves: pa.Table, shared: Sequence[PartitionField], parts: Sequence[StagedPartition]
+) -> pa.Table:
+    """Keep the leaves whose values of the shared fields are together those of one of the parts."""
+    for field in shared:
+        # One column decides most leaves, without a loop over them.
+        column = leaves[field.column]
+        values = pa.chunked_array([part.values[field.column] for part in parts], column.type)
+        leaves = leaves.filter(pc.is_in(column, value_set=values.combine_chunks()))
+    keys = {_key(shared, part.values, 0) for part in parts}
+    rows = leaves.combine_chunks()
+    return rows.filter(
+        pa.array([_key(shared, rows, at) in keys for at in range(rows.num_rows)], pa.bool_())
+    )
 
 
 def _key(shared: Sequence[PartitionField], tuples: pa.RecordBatch | pa.Table, at: int) -> str:
