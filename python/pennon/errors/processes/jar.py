@@ -26,8 +26,8 @@ class CatalogRootFixed(PennonError):
     condition = "CATALOG_ROOT_FIXED"
     template = (
         "Cannot move catalog {catalog} to {stated}: this session has it at {root}, and a catalog "
-        "keeps its root. Stop the session first, or give the other root to a catalog of another "
-        "name."
+        "keeps its root. RESET spark.sql.catalog.{catalog}.root goes on there; stop the session "
+        "first to move, or give the other root to a catalog of another name."
     )
     sql_state = "55000"
 
