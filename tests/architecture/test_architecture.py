@@ -11,9 +11,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from tests.worker import wire_declaration
-
 from pennon.catalog.layouts import STORED_TABLES, StoredTable
 from pennon.manifest.table_layout import TableLayout
 
@@ -52,12 +49,7 @@ PEERS: set[tuple[str, str]] = {
     ("grouping", "plan"),  # which scans share a key is found by a walk over the query's tree
 }
 
-# Without comments and imports. What Spark demands to be a JVM class was about this much.
-MOST_LINES_OF_JAVA = 7_929
-
 FORBIDDEN_NAMES = re.compile(r"(^|_)(utils?|helpers?|common|misc|manager|base)(_|$)")
-# The format's words: what a Java class must not know.
-FORMAT_WORDS = ("__manifest", "partition_field_", "partition_spec_v", "read_version", "dataset$")
 
 
 def named(path: Path) -> str:
@@ -190,15 +182,6 @@ def test_files_have_at_most_400_lines() -> None:
         if (count := len(path.read_text(encoding="utf-8").splitlines())) > 400
     ]
     assert long == []
-
-
-def test_the_shim_stays_thin() -> None:
-    """What is more than this belongs into Python, or replaces something: the limit only falls."""
-    text = "\n".join(path.read_text(encoding="utf-8") for path in JAVA)
-    lines = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).splitlines()
-    beside = ("//", "import ", "package ")
-    code = [line for line in lines if line.strip() and not line.lstrip().startswith(beside)]
-    assert len(code) <= MOST_LINES_OF_JAVA
 
 
 def test_no_file_name_occurs_twice() -> None:
@@ -353,16 +336,6 @@ def test_errors_are_pennon_errors_and_broad_handlers_stay_at_the_worker() -> Non
     assert offences == []
 
 
-def test_the_shim_knows_nothing_of_the_format() -> None:
-    offences = []
-    for path in JAVA:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if line.lstrip().startswith(("*", "//", "/*")):
-                continue
-            offences += [f"{named(path)}:{number}: {word}" for word in FORMAT_WORDS if word in line]
-    assert offences == []
-
-
 def test_only_the_manifest_folder_names_the_manifest_table() -> None:
     """Elsewhere the word may stand in a docstring or a message, never as a path or a table."""
     offences = [
@@ -373,25 +346,3 @@ def test_only_the_manifest_folder_names_the_manifest_table() -> None:
         if isinstance(node, ast.Constant) and node.value in ("__manifest", "/__manifest")
     ]
     assert offences == []
-
-
-@pytest.mark.mended(13)
-def test_the_jar_and_the_golden_messages_have_the_declared_wire() -> None:
-    """A message is declared in Python; ``make wire`` writes the rest, and the jar is built anew."""
-    assert wire_declaration.IN_JAR.read_text(encoding="utf-8") == wire_declaration.declaration()
-    assert (
-        wire_declaration.FAILURES_IN_JAR.read_text(encoding="utf-8") == wire_declaration.failures()
-    )
-    assert wire_declaration.IN_PACKAGE.read_text(encoding="utf-8") == wire_declaration.protocol()
-    files = wire_declaration.GOLDEN.glob("*.json")
-    written = {path.name: path.read_text(encoding="utf-8") for path in files}
-    assert written == wire_declaration.golden()
-
-
-def test_java_asks_for_what_the_worker_answers() -> None:
-    operations = {request.op for request in wire_declaration.replies()}
-    texts = "\n".join(path.read_text(encoding="utf-8") for path in JAVA)
-    named = re.findall(r'(?i:request|send)\w*\(\s*"([a-z_]+)"|new Source\("(\w+)"', texts)
-    assert {one or other for one, other in named} - operations == set()
-    unnamed = {operation for operation in operations if f'"{operation}"' not in texts}
-    assert unnamed == set()

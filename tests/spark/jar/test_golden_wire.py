@@ -40,7 +40,7 @@ class Jar:
         loader = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
         message = golden(name.rpartition(".")[2])
         kind = loader.loadClass(f"{PACKAGE}.{name}")
-        return self.call("catalog.Replies", "read", self.parse(message), kind)
+        return self.call("replies.Replies", "read", self.parse(message), kind)
 
     def refusal(self, name: str, message: object) -> str:
         with pytest.raises(Py4JJavaError) as refused:
@@ -105,7 +105,7 @@ def test_the_jar_reads_parts_of_messages_as_strictly(jar: Jar) -> None:
 
 def test_the_jars_records_hold_what_python_wrote(jar: Jar) -> None:
     table = golden("TableReply")
-    record = jar.record("catalog.TableReply")
+    record = jar.record("tables.TableReply")
     assert record.table().text() == table["table"]
     read = str(record)
     assert f"name={table['name']}, " in read
@@ -114,7 +114,7 @@ def test_the_jars_records_hold_what_python_wrote(jar: Jar) -> None:
     assert "ordering=[bucket(8, id) DESC NULLS LAST]" in str(jar.record("read.PlanScanReply"))
 
     keys = golden("DeriveKeysReply")
-    reply = jar.record("read.DeriveKeysReply")
+    reply = jar.record("fragments.DeriveKeysReply")
     (told,) = keys["fragments"]
     (fragment,) = reply.fragments()
     assert fragment.scan().text() == told["scan"]

@@ -2,6 +2,9 @@ package dev.pennon.spark.catalog;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.read.MetadataScan;
+import dev.pennon.spark.replies.Replies;
+import dev.pennon.spark.replies.TableHandle;
+import dev.pennon.spark.tables.TableReply;
 import dev.pennon.spark.worker.Messages;
 import java.util.List;
 import java.util.stream.Stream;

@@ -2,6 +2,13 @@ package dev.pennon.spark.catalog;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.replies.Replies;
+import dev.pennon.spark.replies.SparkTransforms;
+import dev.pennon.spark.tables.MetadataTable;
+import dev.pennon.spark.tables.PennonTable;
+import dev.pennon.spark.tables.SchemaChanges;
+import dev.pennon.spark.tables.StagedPennonTable;
+import dev.pennon.spark.tables.TableReply;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;

@@ -3,6 +3,8 @@ package dev.pennon.spark.catalog;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.SessionCatalogs;
+import dev.pennon.spark.replies.JsonValues;
+import dev.pennon.spark.replies.Replies;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.ReplyTable;
 import java.util.ArrayList;

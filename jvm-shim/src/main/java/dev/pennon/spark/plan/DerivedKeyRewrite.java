@@ -7,11 +7,12 @@ import static dev.pennon.spark.compat.Sequences.sequence;
 
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.ScanRelations;
+import dev.pennon.spark.fragments.DeriveKeysReply;
+import dev.pennon.spark.fragments.DerivedKeys;
 import dev.pennon.spark.functions.Surrogate;
-import dev.pennon.spark.read.DeriveKeysReply;
-import dev.pennon.spark.read.DerivedKeys;
+import dev.pennon.spark.outline.PlanOutline;
+import dev.pennon.spark.outline.PlanOutline.Node;
 import dev.pennon.spark.read.PennonScan;
-import dev.pennon.spark.plan.PlanOutline.Node;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -1,8 +1,8 @@
 package dev.pennon.spark.plan;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.read.PennonScan;
+import dev.pennon.spark.replies.Replies;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;

@@ -5,11 +5,13 @@ import static dev.pennon.spark.compat.Sequences.sequence;
 
 import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.expressions.ExpressionText;
-import dev.pennon.spark.read.DerivedKeys;
-import dev.pennon.spark.read.FragmentReply;
-import dev.pennon.spark.read.FragmentScan;
+import dev.pennon.spark.fragments.DerivedKeys;
+import dev.pennon.spark.fragments.FragmentReply;
+import dev.pennon.spark.fragments.FragmentScan;
+import dev.pennon.spark.outline.PlanOutline;
+import dev.pennon.spark.outline.PlanOutline.Node;
+import dev.pennon.spark.outline.SplitAggregate;
 import dev.pennon.spark.read.PennonScan;
-import dev.pennon.spark.plan.PlanOutline.Node;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;

@@ -1,6 +1,6 @@
 package dev.pennon.spark.plan;
 
-import dev.pennon.spark.read.FragmentScan;
+import dev.pennon.spark.fragments.FragmentScan;
 import dev.pennon.spark.read.PennonScan;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;

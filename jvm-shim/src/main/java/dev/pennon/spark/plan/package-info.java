@@ -1,2 +1,2 @@
-/** The plan of a query: told to the worker, and rewritten as the worker decided. */
+/** The rules that ask the worker about a plan, and rewrite it as the worker decided. */
 package dev.pennon.spark.plan;

@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Scan;
 
 /** A scan that is its own batch, whose rows come in columns. */
-interface ColumnarBatchScan extends Scan, Batch {
+public interface ColumnarBatchScan extends Scan, Batch {
   @Override
   default Batch toBatch() {
     return this;

@@ -6,11 +6,11 @@ import java.util.stream.Stream;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** The lines of EXPLAIN FORMATTED about a scan. */
-final class DetailLines {
+public final class DetailLines {
   private DetailLines() {}
 
   /** Makes a name and a text of each line; texts of one name are joined. */
-  static scala.collection.immutable.Map<String, String> of(Stream<String> lines) {
+  public static scala.collection.immutable.Map<String, String> of(Stream<String> lines) {
     Map<String, String> named = new LinkedHashMap<>();
     lines
         .map(line -> line.split(": ", 2))

@@ -3,8 +3,10 @@ package dev.pennon.spark.read;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.expressions.ExpressionText;
+import dev.pennon.spark.replies.TableHandle;
+import dev.pennon.spark.tasks.ArrowPartitionReaders;
+import dev.pennon.spark.tasks.PennonSplit;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.SecretText;
 import java.util.ArrayList;

@@ -1,5 +1,7 @@
 package dev.pennon.spark.read;
 
+import dev.pennon.spark.tasks.ArrowPartitionReaders;
+import dev.pennon.spark.tasks.PennonSplit;
 import java.util.List;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;

@@ -4,6 +4,9 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.expressions.ConnectorPredicates;
+import dev.pennon.spark.tasks.KeyedLeaf;
+import dev.pennon.spark.tasks.Metric;
+import dev.pennon.spark.tasks.PennonSplit;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
@@ -335,7 +338,7 @@ public final class PennonScan
         .orElse("");
   }
 
-  ScanPlan.Planning planning() {
+  public Metric.Planning planning() {
     return plan.planning();
   }
 

@@ -3,9 +3,9 @@ package dev.pennon.spark.read;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
-import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.expressions.ExpressionText;
+import dev.pennon.spark.replies.TableHandle;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

@@ -1,7 +1,8 @@
 package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.Replies;
+import dev.pennon.spark.replies.Replies;
+import dev.pennon.spark.tasks.ArrowPartitionReaders;
 import dev.pennon.spark.worker.Messages;
 import java.util.Map;
 import org.apache.spark.sql.connector.read.InputPartition;

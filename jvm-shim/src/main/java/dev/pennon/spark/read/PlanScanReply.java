@@ -1,5 +1,6 @@
 package dev.pennon.spark.read;
 
+import dev.pennon.spark.tasks.PennonSplit;
 import dev.pennon.spark.worker.SecretText;
 import java.util.List;
 import java.util.OptionalLong;
@@ -31,7 +32,7 @@ record PlanScanReply(
     SecretText scan,
     List<Transform> keys,
     int splits,
-    List<PackedSplit> packed,
+    List<PennonSplit.Packed> packed,
     long partitionsTotal,
     OptionalLong rows,
     OptionalLong bytes,
@@ -42,7 +43,4 @@ record PlanScanReply(
     List<String> partitionColumns,
     List<Integer> decided,
     List<Integer> filtered,
-    String streamOption) {
-  /** The partitions of a split, with commas between them, and its token. */
-  record PackedSplit(String objectIds, SecretText split) {}
-}
+    String streamOption) {}

@@ -1,9 +1,12 @@
 package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.Replies;
-import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.compat.Columns;
+import dev.pennon.spark.replies.Replies;
+import dev.pennon.spark.replies.TableHandle;
+import dev.pennon.spark.tasks.KeyedLeaf;
+import dev.pennon.spark.tasks.Metric;
+import dev.pennon.spark.tasks.PennonSplit;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.SecretText;
 import java.util.ArrayList;
@@ -45,9 +48,7 @@ record ScanPlan(
     Splits splits,
     Splits packedSplits,
     List<KeyedLeaf> derivedKeys,
-    Planning planning) {
-  /** All partitions of the table's snapshot, and the time that the worker took to choose. */
-  record Planning(long partitionsTotal, long millis) {}
+    Metric.Planning planning) {
 
   /** For how many tasks leaves are packed, and how much one of them reads at most. */
   record Packing(int numTasks, long maxBytes) {
@@ -98,7 +99,7 @@ record ScanPlan(
         splits(table, schema, reply),
         packed(table, packing, reply),
         null,
-        new Planning(reply.partitionsTotal(), millis));
+        new Metric.Planning(reply.partitionsTotal(), millis));
   }
 
   private static Splits splits(TableHandle table, StructType schema, PlanScanReply reply) {
@@ -151,13 +152,8 @@ record ScanPlan(
       byKey.put(NO_SPLITS_KEY, List.of());
     }
     return byKey.entrySet().stream()
-        .map(ofKey -> PennonSplit.together(ofKey.getValue(), keyRow(ofKey.getKey())))
+        .map(ofKey -> PennonSplit.together(ofKey.getValue(), PennonSplit.keyRow(ofKey.getKey())))
         .toList();
-  }
-
-  /** A key as Spark takes that of a split. */
-  static InternalRow keyRow(long key) {
-    return new GenericInternalRow(new Object[] {key});
   }
 
   /** This plan without keys, its leaves packed into as many splits as it pays to read at once. */

@@ -1,8 +1,8 @@
 package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.compat.Columns;
+import dev.pennon.spark.replies.Replies;
 import dev.pennon.spark.worker.Messages;
 import java.util.HashMap;
 import java.util.List;
@@ -19,11 +19,11 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
 /** What Spark's planner wants to know of a scan, where it is known. */
-record ScanStatistics(
+public record ScanStatistics(
     OptionalLong numRows, OptionalLong sizeInBytes, Map<NamedReference, ColumnStatistics> columnStats)
     implements Statistics {
   /** Statistics of the whole alone. */
-  ScanStatistics(OptionalLong numRows, OptionalLong sizeInBytes) {
+  public ScanStatistics(OptionalLong numRows, OptionalLong sizeInBytes) {
     this(numRows, sizeInBytes, Map.of());
   }
 

@@ -1,6 +1,7 @@
 package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.tasks.PennonSplit;
 import dev.pennon.spark.worker.ReplyTable;
 import dev.pennon.spark.worker.SecretText;
 import java.util.ArrayList;

@@ -1,2 +1,2 @@
-/** Reading a table: push-down, the plan as Spark sees it, and Arrow batches from the worker. */
+/** Planning the scan of a table: push-down, pruning, splits, statistics. */
 package dev.pennon.spark.read;

@@ -1,8 +1,8 @@
 package dev.pennon.spark.statements;
 
-import dev.pennon.spark.catalog.NotingTable;
-import dev.pennon.spark.catalog.PennonTable;
-import dev.pennon.spark.catalog.StagedPennonTable;
+import dev.pennon.spark.tables.NotingTable;
+import dev.pennon.spark.tables.PennonTable;
+import dev.pennon.spark.tables.StagedPennonTable;
 import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.PennonRowLevelOperation;
 import dev.pennon.spark.write.PlanTables;

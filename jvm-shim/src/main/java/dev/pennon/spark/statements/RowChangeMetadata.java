@@ -3,8 +3,8 @@ package dev.pennon.spark.statements;
 import static dev.pennon.spark.compat.Sequences.appended;
 import static dev.pennon.spark.compat.Sequences.items;
 
-import dev.pennon.spark.catalog.PennonTable;
 import dev.pennon.spark.compat.Sequences;
+import dev.pennon.spark.tables.PennonTable;
 import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.PennonRowLevelOperation;
 import java.util.HashSet;

@@ -1,8 +1,8 @@
 package dev.pennon.spark.statements;
 
-import dev.pennon.spark.catalog.DescribedTable;
-import dev.pennon.spark.catalog.ListedTable;
-import dev.pennon.spark.catalog.PennonTable;
+import dev.pennon.spark.tables.DescribedTable;
+import dev.pennon.spark.tables.ListedTable;
+import dev.pennon.spark.tables.PennonTable;
 import java.util.function.UnaryOperator;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.plans.logical.DescribeRelation;

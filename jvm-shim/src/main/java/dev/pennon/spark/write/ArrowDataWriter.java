@@ -1,6 +1,6 @@
 package dev.pennon.spark.write;
 
-import dev.pennon.spark.read.Metric;
+import dev.pennon.spark.tasks.Metric;
 import dev.pennon.spark.worker.SecretText;
 import java.io.IOException;
 import org.apache.spark.sql.catalyst.InternalRow;

@@ -2,7 +2,7 @@ package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.replies.TableHandle;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.UUID;

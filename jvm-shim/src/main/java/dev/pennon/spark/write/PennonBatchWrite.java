@@ -2,8 +2,8 @@ package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.Replies;
-import dev.pennon.spark.read.Metric;
+import dev.pennon.spark.replies.Replies;
+import dev.pennon.spark.tasks.Metric;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
 import java.util.stream.Stream;

@@ -1,7 +1,7 @@
 package dev.pennon.spark.write;
 
-import dev.pennon.spark.catalog.NotingTable;
 import dev.pennon.spark.read.PennonScanBuilder;
+import dev.pennon.spark.tables.NotingTable;
 import java.util.List;
 import java.util.Locale;
 import org.apache.spark.sql.connector.expressions.Expressions;

@@ -1,6 +1,6 @@
 package dev.pennon.spark.write;
 
-import dev.pennon.spark.read.Metric;
+import dev.pennon.spark.tasks.Metric;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expression;

@@ -1,6 +1,6 @@
 package dev.pennon.spark.write;
 
-import dev.pennon.spark.catalog.NotingTable;
+import dev.pennon.spark.tables.NotingTable;
 import dev.pennon.spark.worker.WorkerFailure;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;

@@ -2,7 +2,7 @@ package dev.pennon.spark.write;
 
 import static dev.pennon.spark.compat.Sequences.items;
 
-import dev.pennon.spark.catalog.PennonTable;
+import dev.pennon.spark.tables.PennonTable;
 import dev.pennon.spark.worker.SecretText;
 import java.util.ArrayList;
 import java.util.HashMap;

@@ -1,7 +1,7 @@
 package dev.pennon.spark.write;
 
-import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.expressions.ConnectorPredicates;
+import dev.pennon.spark.replies.TableHandle;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Arrays;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;

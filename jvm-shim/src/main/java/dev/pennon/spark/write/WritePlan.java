@@ -1,8 +1,8 @@
 package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.NotingTable;
-import dev.pennon.spark.catalog.Replies;
+import dev.pennon.spark.replies.Replies;
+import dev.pennon.spark.tables.NotingTable;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.SecretText;
 import java.util.List;

@@ -1,0 +1,71 @@
+package dev.pennon.spark.outline;
+
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.compat.Columns;
+import dev.pennon.spark.expressions.ExpressionText;
+import dev.pennon.spark.worker.Messages;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.SpecifiedWindowFrame;
+import org.apache.spark.sql.catalyst.expressions.WindowExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
+
+/**
+ * The functions of a window as the worker is told them: each with a column of its own, and what the
+ * window makes of these columns.
+ */
+final class WindowText {
+  private final ArrayNode functions = Messages.array();
+
+  private WindowText() {}
+
+  /** Adds the fields {@code order}, {@code functions} and {@code outputs}. */
+  static void describe(Window window, ObjectNode message) {
+    ExpressionText.addOrder(
+        items(window.orderSpec()), UnaryOperator.identity(), message.putArray("order"));
+    WindowText text = new WindowText();
+    List<NamedExpression> outputs = new ArrayList<>();
+    for (NamedExpression output : items(window.windowExpressions())) {
+      outputs.add((NamedExpression) text.overColumns((Expression) output));
+    }
+    message.set("functions", text.functions);
+    message.set("outputs", ExpressionText.ofValues(sequence(outputs)));
+  }
+
+  private Expression overColumns(Expression expression) {
+    if (expression instanceof WindowExpression call) {
+      return column(call);
+    }
+    return expression.mapChildren(this::overColumns);
+  }
+
+  /** Tells a function, which the worker may know, and names its column. */
+  private AttributeReference column(WindowExpression call) {
+    Expression function = call.windowFunction();
+    boolean isPlain = true;
+    if (function instanceof AggregateExpression aggregate) {
+      isPlain = !aggregate.isDistinct() && aggregate.filter().isEmpty();
+      function = aggregate.aggregateFunction();
+    }
+    AttributeReference column = Columns.column("w", call.dataType(), true);
+    ArrayNode message = functions.addArray().add(column.exprId().id());
+    message.add(isPlain && ExpressionText.isOfSession(function) ? function.prettyName() : null);
+    message.add(ExpressionText.ofEach(function.children()));
+    ArrayNode frame = message.addArray();
+    if (call.windowSpec().frameSpecification() instanceof SpecifiedWindowFrame specified) {
+      frame.add(specified.frameType().sql());
+      frame.add(specified.lower().sql()).add(specified.upper().sql());
+    }
+    message.add(Messages.parse(call.dataType().json()));
+    return column;
+  }
+}

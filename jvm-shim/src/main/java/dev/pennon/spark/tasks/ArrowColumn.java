@@ -1,0 +1,207 @@
+package dev.pennon.spark.tasks;
+
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.util.EnumSet;
+import java.util.Set;
+import org.apache.arrow.vector.BaseVariableWidthVector;
+import org.apache.arrow.vector.FieldVector;
+import org.apache.arrow.vector.types.Types.MinorType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.util.ArrowUtils;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarMap;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * A column of a stream of Arrow batches, read by address.
+ *
+ * <p>Spark's own ArrowColumnVector asks an accessor of any type for each value, which checks bounds
+ * and NULLs; here a value is read where it lies, so that generated code inlines what reads it. Spark
+ * asks a column for values of its own type only, and the reader has compared that type with the
+ * vector's. The column is pointed anew at each batch, as the vectors of Spark's Parquet reader are:
+ * who holds a value for longer than its batch copies it. ArrowColumnVectors would be taken for
+ * batches that stay (Spark 4.3 hands such to Python without a copy), so no column here is one.
+ */
+class ArrowColumn extends ColumnVector {
+  private static final Set<MinorType> READ_BY_ADDRESS =
+      EnumSet.of(
+          MinorType.BIT,
+          MinorType.TINYINT,
+          MinorType.SMALLINT,
+          MinorType.INT,
+          MinorType.BIGINT,
+          MinorType.FLOAT4,
+          MinorType.FLOAT8,
+          MinorType.DATEDAY,
+          MinorType.TIMESTAMPMICRO,
+          MinorType.TIMESTAMPMICROTZ,
+          MinorType.DECIMAL,
+          MinorType.VARCHAR,
+          MinorType.VARBINARY);
+  private static final int DECIMAL_BYTES = 16;
+
+  private final FieldVector vector;
+
+  /** Where the values are. */
+  private long values;
+
+  /** Where the ends of strings and binaries are; zero for other types. */
+  private long offsets;
+
+  /** Where the bits of the rows that are not NULL are; zero where none is NULL. */
+  private long validity;
+
+  private int numNulls;
+
+  ArrowColumn(FieldVector vector) {
+    super(ArrowUtils.fromArrowField(vector.getField()));
+    this.vector = vector;
+  }
+
+  /** The column over a vector that a stream refills. */
+  static ArrowColumn over(FieldVector vector) {
+    return READ_BY_ADDRESS.contains(vector.getMinorType())
+        ? new ArrowColumn(vector)
+        : new NestedArrowColumn(vector);
+  }
+
+  /** Points at what the vector holds now. */
+  final void refill() {
+    numNulls = vector.getNullCount();
+    validity = numNulls == 0 ? 0 : vector.getValidityBuffer().memoryAddress();
+    point(vector);
+  }
+
+  /** Points at the values. */
+  void point(FieldVector refilled) {
+    values = refilled.getDataBuffer().memoryAddress();
+    if (refilled instanceof BaseVariableWidthVector) {
+      offsets = refilled.getOffsetBuffer().memoryAddress();
+    }
+  }
+
+  private static boolean isSet(long bits, int row) {
+    return (Platform.getByte(null, bits + (row >> 3)) >> (row & 7) & 1) != 0;
+  }
+
+  @Override
+  public final boolean hasNull() {
+    return numNulls > 0;
+  }
+
+  @Override
+  public final int numNulls() {
+    return numNulls;
+  }
+
+  @Override
+  public final boolean isNullAt(int row) {
+    return validity != 0 && !isSet(validity, row);
+  }
+
+  /** Nothing: the stream frees what it fills. */
+  @Override
+  public final void close() {}
+
+  @Override
+  public boolean getBoolean(int row) {
+    return isSet(values, row);
+  }
+
+  @Override
+  public byte getByte(int row) {
+    return Platform.getByte(null, values + row);
+  }
+
+  @Override
+  public short getShort(int row) {
+    return Platform.getShort(null, values + ((long) row << 1));
+  }
+
+  /** INT, and dates in days. */
+  @Override
+  public int getInt(int row) {
+    return Platform.getInt(null, values + ((long) row << 2));
+  }
+
+  /** BIGINT, and timestamps in microseconds. */
+  @Override
+  public long getLong(int row) {
+    return Platform.getLong(null, values + ((long) row << 3));
+  }
+
+  @Override
+  public float getFloat(int row) {
+    return Platform.getFloat(null, values + ((long) row << 2));
+  }
+
+  @Override
+  public double getDouble(int row) {
+    return Platform.getDouble(null, values + ((long) row << 3));
+  }
+
+  /** Called for a NULL, too: Spark looks at the row afterwards. */
+  @Override
+  public Decimal getDecimal(int row, int precision, int scale) {
+    if (isNullAt(row)) {
+      return null;
+    }
+    long first = values + (long) row * DECIMAL_BYTES;
+    if (precision <= Decimal.MAX_LONG_DIGITS()) {
+      // The unscaled value fits the lower half.
+      return Decimal.createUnsafe(Platform.getLong(null, first), precision, scale);
+    }
+    byte[] bigEndian = new byte[DECIMAL_BYTES];
+    for (int i = 0; i < DECIMAL_BYTES; i++) {
+      bigEndian[i] = Platform.getByte(null, first + DECIMAL_BYTES - 1 - i);
+    }
+    return Decimal.apply(new BigDecimal(new BigInteger(bigEndian), scale), precision, scale);
+  }
+
+  /** The bytes where they lie; called for a NULL, too. */
+  @Override
+  public UTF8String getUTF8String(int row) {
+    if (isNullAt(row)) {
+      return null;
+    }
+    int start = start(row);
+    return UTF8String.fromAddress(null, values + start, start(row + 1) - start);
+  }
+
+  @Override
+  public byte[] getBinary(int row) {
+    if (isNullAt(row)) {
+      return null;
+    }
+    int start = start(row);
+    byte[] copied = new byte[start(row + 1) - start];
+    Platform.copyMemory(null, values + start, copied, Platform.BYTE_ARRAY_OFFSET, copied.length);
+    return copied;
+  }
+
+  private int start(int row) {
+    return Platform.getInt(null, offsets + ((long) row << 2));
+  }
+
+  @Override
+  public ColumnarArray getArray(int row) {
+    throw notNested();
+  }
+
+  @Override
+  public ColumnarMap getMap(int row) {
+    throw notNested();
+  }
+
+  @Override
+  public ColumnVector getChild(int ordinal) {
+    throw notNested();
+  }
+
+  private UnsupportedOperationException notNested() {
+    return new UnsupportedOperationException("a column of " + dataType() + " holds no other values");
+  }
+}
