@@ -136,6 +136,19 @@ def test_a_dynamic_overwrite_replaces_the_rows_of_older_specs(
     assert {row["id"] for row in read(latest(snapshot))} == expected
 
 
+def test_a_dynamic_overwrite_replaces_older_partitions_of_its_tuples_alone(tmp_path: Path) -> None:
+    """Each value of the rows stands in another tuple, too, whose partition stays."""
+    before = [(1, "a"), (1, "b"), (2, "a"), (2, "b"), (None, "a"), (None, None)]
+    written = [(1, "b"), (2, "a"), (None, None)]
+    schema = pa.schema({"k": pa.int64(), "s": pa.string(), "n": pa.int64()})
+    table = pennon.create(tmp_path / "t", schema, ["k", "s", "n"])
+    table.append([{"k": k, "s": s, "n": 0} for k, s in before])
+    table.drop_partition_field("n")
+    table.overwrite_partitions([{"k": k, "s": s, "n": 9} for k, s in written])
+    rows = {(row["k"], row["s"]): row["n"] for row in table.scan().to_arrow().to_pylist()}
+    assert rows == {values: 9 if values in written else 0 for values in before}
+
+
 @pytest.mark.parametrize(("first", "second"), [(("region",), ("region", "id")), ((), ("region",))])
 def test_a_dynamic_overwrite_of_a_part_of_an_older_partition_is_refused(
     tmp_path: Path, first: tuple[str, ...], second: tuple[str, ...]

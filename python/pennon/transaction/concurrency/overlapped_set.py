@@ -118,10 +118,12 @@ def _overlapping(
 ) -> pa.Table:
     """Keep the leaves whose values of the shared fields are together those of one of the parts."""
     for field in shared:
-        # One column decides most leaves, without a loop over them.
+        # One column decides most leaves without a loop over them, and where it is alone, all.
         column = leaves[field.column]
         values = pa.chunked_array([part.values[field.column] for part in parts], column.type)
         leaves = leaves.filter(pc.is_in(column, value_set=values.combine_chunks()))
+    if len(shared) <= 1:
+        return leaves
     keys = {_key(shared, part.values, 0) for part in parts}
     rows = leaves.combine_chunks()
     return rows.filter(

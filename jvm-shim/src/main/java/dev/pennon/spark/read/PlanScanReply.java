@@ -32,7 +32,7 @@ record PlanScanReply(
     SecretText scan,
     List<Transform> keys,
     int splits,
-    List<PennonSplit.Packed> packed,
+    List<PennonSplit.PackedSplit> packed,
     long partitionsTotal,
     OptionalLong rows,
     OptionalLong bytes,

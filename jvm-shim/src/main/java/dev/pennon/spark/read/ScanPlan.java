@@ -49,7 +49,6 @@ record ScanPlan(
     Splits packedSplits,
     List<KeyedLeaf> derivedKeys,
     Metric.Planning planning) {
-
   /** For how many tasks leaves are packed, and how much one of them reads at most. */
   record Packing(int numTasks, long maxBytes) {
     static Packing ofSession() {

@@ -23,7 +23,7 @@ public record PennonSplit(List<String> objectIds, List<SecretText> tokens, Inter
   private static final long serialVersionUID = 3L;
 
   /** The partitions of a split that came with a plan, with commas between them, and its token. */
-  public record Packed(String objectIds, SecretText split) {}
+  public record PackedSplit(String objectIds, SecretText split) {}
 
   /** As the worker names it: its partitions, with commas between them, and one token. */
   public PennonSplit(String objectIds, SecretText token, InternalRow partitionKey) {
@@ -31,7 +31,7 @@ public record PennonSplit(List<String> objectIds, List<SecretText> tokens, Inter
   }
 
   /** A split that comes with a plan. */
-  public static PennonSplit packed(Packed known) {
+  public static PennonSplit packed(PackedSplit known) {
     return new PennonSplit(known.objectIds(), known.split(), new GenericInternalRow(0));
   }
 
