@@ -16,6 +16,19 @@ from pennon.transforms.transform import Transform
 
 
 @dataclass(frozen=True, slots=True)
+class RareFirst:
+    """A residual in two steps: the first leaves few rows, and only of these is the second asked.
+
+    Args:
+        rare: What few rows satisfy.
+        rest: What these still have to satisfy.
+    """
+
+    rare: str
+    rest: str
+
+
+@dataclass(frozen=True, slots=True)
 class LeafRead:
     """One leaf at one version, and what its rows still have to satisfy.
 
@@ -26,6 +39,7 @@ class LeafRead:
         fragments: First fragment and the one after the last, by position; None for all.
         constants: What all its rows have in metadata columns that the manifest knows.
         num_rows: Rows of the whole leaf before any filter, as planned; None where unknown.
+        steps: The same residual in two steps; None where one is as good.
     """
 
     location: str
@@ -34,6 +48,7 @@ class LeafRead:
     fragments: tuple[int, int] | None = None
     constants: Mapping[str, object] | None = field(default=None, hash=False)
     num_rows: int | None = None
+    steps: RareFirst | None = None
 
     def scanned(
         self,

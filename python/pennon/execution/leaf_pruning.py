@@ -7,7 +7,8 @@ only an expression does of what is not NULL.
 Of the other leaves the values become a condition on the rows: a list of few, or the range of many.
 Lance reads the filtered column for it, and of the others what is left; that is faster where little
 is left, and takes twice the time where much is. So it is done only where the values are few of
-those that they were chosen from, each once: a key of which a condition left few.
+those that they were chosen from, each once: a key of which a condition left few. Where they are
+very few, the columns of other conditions need not be read for all rows either: these come after.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import PartitionExpressionFailed
-from pennon.execution.fragment import KEPT
+from pennon.execution.fragment import KEPT, RareFirst
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition
 from pennon.predicate.dialect import DataFusion
 from pennon.transforms.evaluation.murmur3 import murmur3
 
 if TYPE_CHECKING:
-    from pennon.execution.fragment import LeafPruning, Relation, RowFilter
+    from pennon.execution.fragment import LeafPruning, LeafRead, Relation, RowFilter
     from pennon.execution.replicated_rows import ReplicatedRows
 
 _LOG = logging.getLogger(__name__)
@@ -40,6 +41,8 @@ _MOST_VALUES: Final = 2000
 _MOST_WRITTEN: Final = 50_000
 # The part of the values that was chosen, at most.
 _SHARE: Final = 8
+# Of more than this part of the rows, all columns are read about as fast as one before the others.
+_RARE_SHARE: Final = 32
 
 
 def pruned(
@@ -118,12 +121,22 @@ def filtered(
             continue
         key_condition = _condition(filter_, values, len(relation.leaves))
         if key_condition is not None:
+            is_rare = len(values) * _RARE_SHARE <= filter_.chosen_from
             leaves = tuple(
-                replace(leaf, residual=_both(leaf.residual, key_condition))
-                for leaf in relation.leaves
+                _narrowed(leaf, key_condition, is_rare=is_rare) for leaf in relation.leaves
             )
             pruned[filter_.relation] = replace(relation, leaves=leaves)
     return pruned
+
+
+def _narrowed(leaf: LeafRead, key_condition: str, *, is_rare: bool) -> LeafRead:
+    """Add a condition on a key, as the first step where it leaves few rows."""
+    residual, steps = leaf.residual, leaf.steps
+    if steps is not None:
+        steps = replace(steps, rare=_both(steps.rare, key_condition))
+    elif residual is not None and is_rare:
+        steps = RareFirst(key_condition, residual)
+    return replace(leaf, residual=_both(residual, key_condition), steps=steps)
 
 
 def _few_values(row_filter: RowFilter, rows: ReplicatedRows) -> pa.Array | None:

@@ -9,8 +9,10 @@ kept for the next query. What is held is bounded by its real size.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -93,7 +95,8 @@ class _Reader:
         plain = LeafReading(LeafViews(relation.schema, relation.namespace_schema))
         self._ways: dict[str | None, LeafReading] = {None: plain}
         residuals = dict.fromkeys(leaf.residual for leaf in relation.leaves)
-        for residual in islice(residuals, _MOST_CONDITIONS):
+        rests = dict.fromkeys(leaf.steps.rest for leaf in relation.leaves if leaf.steps is not None)
+        for residual in chain(islice(residuals, _MOST_CONDITIONS), islice(rests, _MOST_CONDITIONS)):
             way = None if residual is None else read_all_of(residual, relation)
             if way is not None:
                 self._ways[residual] = way
@@ -120,17 +123,37 @@ class _Reader:
         """Read leaves that have a filter, and return the others.
 
         It ends at the first one of which much is left: one filter that keeps much is a sign for the
-        next, and little is read twice.
+        next, and little is read twice. Where little is left of the first, the next are read several
+        at once, each within a bound, so that what is held for a moment is bounded as well.
         """
-        others: list[LeafRead] = []
-        for at, leaf in enumerate(leaves):
-            if leaf.residual is None:
-                others.append(leaf)
-                continue
-            rows = self._read(self._relation.opened(leaf), leaf, None, self._left)
-            if rows is None or not self._hold(rows):
-                return [*others, *leaves[at:]]
+        others = [leaf for leaf in leaves if leaf.residual is None]
+        filtered = [leaf for leaf in leaves if leaf.residual is not None]
+        if not filtered:
+            return others
+        first = self._filtered(filtered[0], self._left)
+        if first is None or not self._hold(first):
+            return [*others, *filtered]
+        rest = filtered[1:]
+        if 2 * first.num_bytes * len(rest) <= self._left:
+            bound = min(self._left, max(SMALL_BYTES, 4 * first.num_bytes))
+            read = at_once(partial(self._filtered, most_bytes=bound), rest)
+        else:
+            read = (self._filtered(leaf, self._left) for leaf in rest)
+        with closing(read):
+            for at, rows in enumerate(read):
+                if rows is None or not self._hold(rows):
+                    return [*others, *rest[at:]]
         return others
+
+    def _filtered(self, leaf: LeafRead, most_bytes: int) -> _Rows | None:
+        """Read what a filter leaves of a leaf; None where that has too many bytes."""
+        dataset = self._relation.opened(leaf)
+        if leaf.steps is not None:
+            way = self._ways.get(leaf.steps.rest)
+            if way is not None and way.views.of(dataset).is_unchecked:
+                steps = leaf.steps
+                return self._read(dataset, leaf, steps.rare, steps.rest, most_bytes)
+        return self._read(dataset, leaf, leaf.residual, None, most_bytes)
 
     def _find(self, leaf: LeafRead) -> _Rows | None:
         """Find the kept rows of a leaf, of which its filter has left out none."""
@@ -153,17 +176,25 @@ class _Reader:
         if way is not None and way.condition is not None:
             num_bytes = num_rows * row_bytes(way.views.schema.types)
             if num_bytes <= min(TINY_BYTES, SMALL_BYTES) and way.views.of(dataset).is_unchecked:
-                return self._read(dataset, leaf, leaf.residual, SMALL_BYTES)
+                return self._read(dataset, leaf, None, leaf.residual, SMALL_BYTES)
         if num_rows * row_bytes(self._relation.schema.types) > SMALL_BYTES:
             return None
-        return self._read(dataset, leaf, None, SMALL_BYTES)
+        return self._read(dataset, leaf, leaf.residual, None, SMALL_BYTES)
 
     def _read(
-        self, dataset: lance.LanceDataset, leaf: LeafRead, left: str | None, most_bytes: int
+        self,
+        dataset: lance.LanceDataset,
+        leaf: LeafRead,
+        residual: str | None,
+        left: str | None,
+        most_bytes: int,
     ) -> _Rows | None:
-        """Read a leaf but for the residual that is left; None where it has too many bytes."""
+        """Read the rows that satisfy a residual, and what is left is asked of them later.
+
+        Returns:
+            The rows; None where they have too many bytes.
+        """
         views = self._ways[left].views
-        residual = leaf.residual if left is None else None
         schema = views.schema.remove_metadata()
         batches: list[pa.RecordBatch] = []
         num_bytes = 0

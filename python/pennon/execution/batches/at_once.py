@@ -12,14 +12,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
 _THREADS: Final = 8
 _Item = TypeVar("_Item")
 _Done = TypeVar("_Done")
 
 
-def at_once(work: Callable[[_Item], _Done], items: Sequence[_Item]) -> Iterator[_Done]:
+def at_once(work: Callable[[_Item], _Done], items: Sequence[_Item]) -> Generator[_Done]:
     """Do some work for each item, up to eight at a time.
 
     Args:
