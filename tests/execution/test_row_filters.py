@@ -46,6 +46,29 @@ def test_rows_with_a_partner_are_kept(kind: pa.DataType, value_of) -> None:
         assert sorted(kept) == sorted(wanted)
 
 
+def test_few_values_are_asked_for_first() -> None:
+    """And a second key beside them; with nothing else to ask there is one step."""
+    ids, days = (
+        pa.record_batch({"c1": pa.array([1, 2], kind)}) for kind in (pa.int64(), pa.int8())
+    )
+    rows = [ReplicatedRows(batch.schema, (batch,), 0) for batch in (ids, days)]
+
+    def narrowed(residual: str | None, chosen_from: int) -> LeafRead:
+        relation = Relation("/lake", (LeafRead("a", 1, residual),), pa.schema([]), pa.schema([]))
+        filters = [RowFilter(0, "K", 0, "c1", chosen_from), RowFilter(0, "L", 1, "c1", 40)]
+        return filtered([relation], filters, rows)[0].leaves[0]
+
+    leaf = narrowed("`other` > 5", 64)
+    assert leaf.steps is not None
+    assert leaf.steps.rest == "`other` > 5"
+    assert "`K`" in leaf.steps.rare
+    assert "`L`" in leaf.steps.rare
+    assert leaf.residual is not None
+    assert all(name in leaf.residual for name in ("`other`", "`K`", "`L`"))
+    assert narrowed("`other` > 5", 63).steps is None
+    assert narrowed(None, 64).steps is None
+
+
 def test_a_long_list_without_gaps_is_a_range() -> None:
     values = pa.array([*range(-3000, 3000, 2), None], pa.int32())
     found = condition(values, 60_000)

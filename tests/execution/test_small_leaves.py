@@ -13,6 +13,7 @@ import pytest
 from pennon.errors import LeafMissing
 from pennon.execution import Fragment, LeafRead, Query, Relation, run, small_leaves
 from pennon.execution.batches.stream_work import StreamWork
+from pennon.execution.fragment import RareFirst
 from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import forget_leaves
 from pennon.spec.schema import NamespaceSchema
@@ -91,6 +92,27 @@ def test_the_rows_do_not_depend_on_how_a_leaf_is_read(
         found.append(rows_of(query, table))
     assert len(found[0]) == (21 if query is SUMS else 1)
     assert found == [found[0]] * len(bounds)
+
+
+@pytest.mark.parametrize("query", [SUMS, TOTALS])
+@pytest.mark.parametrize("rest", ["name <> '3 of 1'", "price < 500 OR price IS NULL", "id > 50000"])
+def test_a_filter_in_two_steps_leaves_the_same_rows(
+    table: Relation, query: Query, rest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of leaves that store narrower columns, or lack one, as of the others."""
+    rare = "id IN (25, 30, 29000)"
+    steps = RareFirst(rare, rest)
+    leaves = tuple(replace(leaf, residual=f"({rest}) AND ({rare})") for leaf in table.leaves)
+    at_once = replace(table, leaves=leaves)
+    stepwise = replace(table, leaves=tuple(replace(leaf, steps=steps) for leaf in leaves))
+    monkeypatch.setattr(small_leaves, "TINY_BYTES", 0)
+    found = []
+    for held, small in ((0, 0), (64 << 20, 4 << 20), (64 << 20, 0), (500, 0)):
+        monkeypatch.setattr(small_leaves, "HELD_BYTES", held)
+        monkeypatch.setattr(small_leaves, "SMALL_BYTES", small)
+        found += [answer(query, at_once), answer(query, stepwise)]
+    assert found == [found[0]] * len(found)
+    assert ("None" in str(found[0])) == (query is TOTALS and rest == "id > 50000")
 
 
 def test_what_is_held_stays_within_its_bound(
