@@ -91,8 +91,9 @@ format: $(INSTALLED) ## rewrite the Python files in the house's format
 
 bench: bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
 
-bench-read: $(INSTALLED) $(JAR) ## 20 million rows, and 5,000 small partitions, beside Parquet
+bench-read: $(INSTALLED) $(JAR) ## 20 million rows, rows of every type into Spark, and 5,000 small partitions, beside Parquet
 	@$(BIN)/python -m benchmarks.scan
+	@$(BIN)/python -m benchmarks.rows_to_spark
 	@$(BIN)/python -m benchmarks.small_partitions
 
 bench-start: $(INSTALLED) $(JAR) ## the first row of a small table, and a query of nothing, beside plain Spark
