@@ -26,6 +26,11 @@ QUERIES = [
     "SELECT i, count(s, d) FILTER (WHERE flag), count(s, NULL), count(1, 2) FROM x GROUP BY i",
     "SELECT i, flag, count(DISTINCT s, d) FROM x GROUP BY CUBE(i, flag)",
     "SELECT x.i, count(DISTINCT x.s, y.s) FROM x JOIN y ON x.id = y.id GROUP BY x.i",
+    # which Spark takes for the same values, in another order, twice, or beside a constant
+    "SELECT i, count(DISTINCT s, s), count(DISTINCT s), max(d) FROM x GROUP BY i",
+    "SELECT i, count(DISTINCT s, d), count(DISTINCT d, s) FROM x GROUP BY i",
+    "SELECT i, count(DISTINCT 1, i16), sum(DISTINCT i16), count(DISTINCT 2) FROM x GROUP BY i",
+    "SELECT i, count(DISTINCT s, NULL), count(*) FROM x GROUP BY i",
     # of several columns, for which Spark repeats the rows
     "SELECT i, count(DISTINCT s), count(DISTINCT d), sum(dec), avg(v), max(s) FROM x GROUP BY i",
     "SELECT count(DISTINCT s, d) FILTER (WHERE flag), count(DISTINCT f), min(ts) FROM x",

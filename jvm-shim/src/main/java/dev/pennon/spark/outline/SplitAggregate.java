@@ -14,7 +14,9 @@ import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -94,12 +96,9 @@ public final class SplitAggregate {
   private SplitAggregate(Aggregate aggregate) {
     this.aggregate = aggregate;
     this.evalMode = EvalMode$.MODULE$.fromSQLConf(SQLConf.get());
-    for (Expression group : items(aggregate.groupingExpressions())) {
-      groups.add(column(group.dataType(), group.nullable()));
-    }
-    for (NamedExpression output : items(aggregate.aggregateExpressions())) {
-      finished.add(finished(output));
-    }
+    items(aggregate.groupingExpressions())
+        .forEach(group -> groups.add(column(group.dataType(), group.nullable())));
+    items(aggregate.aggregateExpressions()).forEach(output -> finished.add(finished(output)));
   }
 
   /**
@@ -126,8 +125,8 @@ public final class SplitAggregate {
     ArrayNode grouping = message.putArray("grouping");
     for (int i = 0; i < groups.size(); i++) {
       Expression group = aggregate.groupingExpressions().apply(i);
-      ArrayNode entry = grouping.addArray().add(ExpressionText.ofValue(group));
-      entry.add(Messages.parse(group.dataType().json())).add(groups.get(i).exprId().id());
+      grouping.addArray().add(ExpressionText.ofValue(group))
+          .add(Messages.parse(group.dataType().json())).add(groups.get(i).exprId().id());
     }
     ArrayNode functions = message.putArray("functions");
     for (AggregatePart part : parts.values()) {
@@ -207,10 +206,7 @@ public final class SplitAggregate {
 
   private NamedExpression finished(NamedExpression output) {
     Expression value = finished((Expression) output);
-    if (output instanceof Alias) {
-      return (NamedExpression) value;
-    }
-    return new Alias(
+    return output instanceof Alias ? (NamedExpression) value : new Alias(
         value, output.name(), output.exprId(), output.qualifier(), Option.apply(output.metadata()),
         empty());
   }
@@ -277,10 +273,21 @@ public final class SplitAggregate {
   }
 
   private AttributeReference count(
-      List<Expression> values, Option<Expression> filter, String distinct) {
+      List<Expression> given, Option<Expression> filter, String distinct) {
+    List<Expression> values = distinct.isEmpty() ? given : different(given);
     Expression counted =
         values.size() == 1 ? filtered(values.get(0), filter) : together(values, values, filter);
     return part("count" + distinct, counted, new Count(sequence(List.of(counted))));
+  }
+
+  /** Spark takes values that are counted as different ones for the same in any order, and twice. */
+  private static List<Expression> different(List<Expression> given) {
+    Set<Expression> known = new HashSet<>();
+    List<Expression> values = given.stream()
+        .filter(one -> (one.nullable() || !one.foldable()) && known.add(one.canonicalized()))
+        .sorted(Comparator.comparing(value -> value.canonicalized().toString()))
+        .toList();
+    return values.isEmpty() ? given : values;
   }
 
   /** The value beside an extreme: in the extreme of both together, for of equal ones any will do. */
@@ -297,9 +304,8 @@ public final class SplitAggregate {
       List<Expression> values, List<Expression> known, Option<Expression> filter) {
     Expression condition = filter.getOrElse(() -> Literal$.MODULE$.apply(true));
     List<Expression> fields = new ArrayList<>();
-    for (Expression value : values) {
-      fields.addAll(List.of(Literal$.MODULE$.apply("value" + fields.size() / 2), value));
-    }
+    values.forEach(value ->
+        fields.addAll(List.of(Literal$.MODULE$.apply("value" + fields.size() / 2), value)));
     for (Expression value : known) {
       condition = new And(condition, new IsNotNull(value));
     }
@@ -316,9 +322,8 @@ public final class SplitAggregate {
     }
     DataType summed = average.sumDataType();
     boolean isExact = given instanceof DecimalType || !distinct.isEmpty();
-    Expression child = isExact ? average.child() : cast(average.child(), summed);
-    Expression argument = filtered(child, filter);
-    Expression sum = cast(part("sum" + distinct, argument, new Sum(argument)), summed);
+    Expression added = filtered(isExact ? average.child() : cast(average.child(), summed), filter);
+    Expression sum = cast(part("sum" + distinct, added, new Sum(added)), summed);
     Expression count = count(List.of(average.child()), filter, distinct);
     return replaced(
         average.evaluateExpression(),
@@ -328,9 +333,8 @@ public final class SplitAggregate {
   private AttributeReference part(
       String function, Expression argument, AggregateFunction partial) {
     AttributeReference column = column(partial.dataType().asNullable(), partial.nullable());
-    AggregatePart part = new AggregatePart(column, function, argument, partial);
-    List<Object> key = List.of(function, partial.canonicalized());
-    return parts.computeIfAbsent(key, missing -> part).column();
+    return parts.computeIfAbsent(List.of(function, partial.canonicalized()), missing ->
+        new AggregatePart(column, function, argument, partial)).column();
   }
 
   private static Expression filtered(Expression argument, Option<Expression> filter) {
