@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from functools import partial
 
 from benchmarks.side_by_side import (
     FOLDER,
-    SPARK_CONF,
     OtherLoad,
+    emptied,
     in_fresh_process,
     medians,
     print_table,
+    quiet_session,
 )
-
-import pennon
 
 ROWS = int(os.environ.get("PENNON_BENCH_ROWS", "1000000"))
 COLUMNS = 20
@@ -46,18 +44,9 @@ TYPES = {
 }
 
 
-def session():
-    builder = pennon.spark(root=LAKE).master("local[2]")
-    for key, value in SPARK_CONF.items():
-        builder.config(key, value)
-    return builder.getOrCreate()
-
-
 def make() -> None:
-    for folder in (LAKE, PARQUET):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-    spark = session()
+    emptied(LAKE, PARQUET)
+    spark = quiet_session(LAKE)
     spark.sql("CREATE NAMESPACE lance.bench")
     for number, value in enumerate(TYPES.values()):
         columns = (f"{value.format(h=f'hash(id, {at})')} AS c{at}" for at in range(COLUMNS))
@@ -70,7 +59,7 @@ def make() -> None:
 
 
 def measure() -> None:
-    spark = session()
+    spark = quiet_session(LAKE)
 
     def read(table: str, width: int) -> None:
         columns = (f"c{at}" for at in range(width))

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 
 from benchmarks.side_by_side import (
     FOLDER,
-    SPARK_CONF,
+    emptied,
     in_fresh_process,
     medians,
     print_table,
+    quiet_session,
     worker_peak_megabytes,
 )
-
-import pennon
 
 ROWS = int(os.environ.get("PENNON_BENCH_ROWS", "20000000"))
 LAKE, PARQUET, MADE = FOLDER / "scan_lake", FOLDER / "scan_parquet", FOLDER / f"scan_{ROWS}.made"
@@ -34,18 +32,9 @@ QUERIES = {
 LAYOUTS = {"unpartitioned": "plain", "64 partitions": "parts"}
 
 
-def session():
-    builder = pennon.spark(root=LAKE).master("local[2]")
-    for key, value in SPARK_CONF.items():
-        builder.config(key, value)
-    return builder.getOrCreate()
-
-
 def make() -> None:
-    for folder in (LAKE, PARQUET):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-    spark = session()
+    emptied(LAKE, PARQUET)
+    spark = quiet_session(LAKE)
     rows = f"""SELECT id, CAST(hash(id) % 1000000 AS DOUBLE) / 4 AS x,
         concat('name ', hash(id, 1) % 10000) AS s,
         date_add(DATE '2020-01-01', CAST(id % 2000 AS INT)) AS d
@@ -67,7 +56,7 @@ def make() -> None:
 
 
 def measure() -> None:
-    spark = session()
+    spark = quiet_session(LAKE)
     for table in LAYOUTS.values():
         spark.read.parquet(str(PARQUET / table)).createOrReplaceTempView(f"parquet_{table}")
     cases = {}

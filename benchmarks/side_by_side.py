@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -10,6 +11,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parent.parent
 FOLDER = Path(os.environ.get("PENNON_BENCH_FOLDER", ROOT / "build" / "bench"))
@@ -22,6 +27,23 @@ SPARK_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.memory": "3g",
 }
+
+
+def quiet_session(root: Path) -> SparkSession:
+    """Start Spark on two cores, over the tables of a folder."""
+    import pennon
+
+    builder = pennon.spark(root=root).master("local[2]")
+    for key, value in SPARK_CONF.items():
+        builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def emptied(*folders: Path) -> None:
+    """Make folders anew."""
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
 
 
 def medians(cases: Mapping[str, Callable[[], object]], runs: int = RUNS) -> dict[str, float]:
