@@ -24,8 +24,8 @@ from benchmarks.side_by_side import (
 ROWS = int(os.environ.get("PENNON_BENCH_ROWS", "1000000"))
 COLUMNS = 20
 WIDTHS = (1, 5, COLUMNS)
-LAKE, PARQUET = FOLDER / "rows_lake", FOLDER / "rows_parquet"
-MADE = FOLDER / f"rows_{ROWS}.made"
+PLACE = FOLDER / f"rows_{ROWS}"
+LAKE, PARQUET, MADE = PLACE / "lake", PLACE / "parquet", PLACE / "made"
 # A value of each type; {h} is a hash that differs from row to row and from column to column.
 TYPES = {
     "boolean": "{h} % 2 = 0",

@@ -31,7 +31,7 @@ SPARK_CONF = {
 
 def quiet_session(root: Path) -> SparkSession:
     """Start Spark on two cores, over the tables of a folder."""
-    import pennon
+    import pennon  # here, because sides without Pennon read this module, too
 
     builder = pennon.spark(root=root).master("local[2]")
     for key, value in SPARK_CONF.items():
