@@ -263,6 +263,7 @@ def main() -> None:
     arguments.add_argument("--again", action="store_true", help="make the tables anew")
     arguments.add_argument("--marks", action="store_true", help="DuckDB and DataFusion, too")
     arguments.add_argument("--profile", action="store_true", help="where the time goes, too")
+    arguments.add_argument("--master", default="local[2]", help="of Spark, for both")
     arguments.add_argument(
         "--conf", action="append", default=[], help="KEY=VALUE of Spark, for both"
     )
@@ -272,7 +273,7 @@ def main() -> None:
     if given.again:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    conf = CONF | dict(pair.split("=", 1) for pair in given.conf)
+    conf = CONF | {"spark.master": given.master} | dict(pair.split("=", 1) for pair in given.conf)
     here = Path(sys.executable)
     pennon = Side(PENNON, here, conf, "", folder / "lake")
     parquet = Side(PARQUET, here, conf, "", partitioned=False)
@@ -291,7 +292,7 @@ def main() -> None:
     results = race(sides, queries, given.rounds, profiled=given.profile)
     others = load.cores()
     show(
-        f"{given.suite} {size}, local[2], Spark's defaults",
+        f"{given.suite} {size}, {given.master}, Spark's defaults",
         [s.name for s in sides],
         queries,
         results,

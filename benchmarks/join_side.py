@@ -28,9 +28,10 @@ def start(order: dict[str, Any]):
         import pennon
 
         builder = pennon.configure(builder, order["root"])
+    builder.master("local[2]")
     for key, value in order["conf"].items():
         builder.config(key, value)
-    return builder.master("local[2]").getOrCreate()
+    return builder.getOrCreate()
 
 
 class Side:

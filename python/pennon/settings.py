@@ -94,7 +94,7 @@ ONE_EXECUTOR_BYTES = Setting(
     "bytes, as 4g",
     "4g",
     "A query that reads at most so much is one task with a thread for each core where the session"
-    " has one executor; 0 for none.",
+    " has one executor, or few; 0 for none.",
 )
 REPLICATED_BYTES = Setting(
     "execution.replicatedBytes",

@@ -369,7 +369,7 @@ def test_one_executor_computes_a_query_of_few_rows_with_all_of_its_threads(
     settings = limits(one_task=1, one_executor=1 << 30)
     reply, rows = tables.derive(nodes, settings=settings, slots=2)
     (fragment,) = reply["fragments"]
-    divided, several = tables.derive(nodes, settings=settings, slots=1)
+    divided, several = tables.derive(nodes, settings=settings, slots=1, parallelism=8)
     assert (divided["one_task"], len(several) > 1) == (False, True)
     assert (reply["one_task"], len(rows) == 1) == (bool(aggregated), bool(aggregated))
     assert ("in 1 tasks of 2 threads" in fragment["description"]) == bool(aggregated)
@@ -383,18 +383,28 @@ def test_one_executor_computes_a_query_of_few_rows_with_all_of_its_threads(
 
 
 @pytest.mark.parametrize(
-    ("slots", "one_task_bytes", "is_whole"),
-    [(2, 20_000, True), (1, 20_000, False), (2, 10_000, False)],
-    ids=["fits both threads", "one thread", "too much for both"],
+    ("slots", "small", "is_whole"),
+    [(2, 1000, True), (2, 900, False), (1, 3000, True), (1, 2500, False), (4, 1, True)],
 )
-def test_one_of_several_executors_computes_what_is_little_for_each_of_its_threads(
-    tables: Tables, slots: int, one_task_bytes: int, *, is_whole: bool
+def test_one_of_several_executors_computes_what_they_are_not_done_with_sooner(
+    tables: Tables, slots: int, small: int, *, is_whole: bool
 ) -> None:
     """The columns that are read have 31,200 bytes."""
     nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
     nodes.append(group(2, [(2, "`c2`", "string")], COUNTED))
-    settings = limits(one_task=one_task_bytes, one_executor=1 << 30)
+    settings = limits(one_task=small, one_executor=1 << 30)
     reply, rows = tables.derive(nodes, settings=settings, slots=slots, parallelism=8)
     assert (reply["one_task"], len(rows) == 1) == (is_whole, is_whole)
     (fragment,) = reply["fragments"]
+    assert sum(row[-1] for row in tables.rows(fragment, rows)) == MATCHES
+
+
+def test_several_executors_divide_what_leaves_nothing_to_exchange(tables: Tables) -> None:
+    nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
+    nodes.append(group(2, [(1, "`c1`", "long")], COUNTED))
+    settings = limits(one_task=1, one_executor=1 << 30)
+    reply, rows = tables.derive(nodes, settings=settings, slots=4, parallelism=8)
+    assert (reply["one_task"], len(rows) > 1) == (False, True)
+    (fragment,) = reply["fragments"]
+    assert (fragment["root"], fragment["mode"]) == (3, "complete")
     assert sum(row[-1] for row in tables.rows(fragment, rows)) == MATCHES

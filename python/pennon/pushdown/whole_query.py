@@ -2,6 +2,7 @@
 
 Where a session has no more than one executor, nothing is won by dividing a query among its tasks:
 DataFusion divides it among threads, and exchanges rows between them without writing them anywhere.
+Of several executors one is done sooner with what is not much for it (``sooner_in_one``).
 What Spark gets must be little, for one task hands it over, so only groups, first rows and rows
 of small tables qualify; and what joins hold in memory must fit the pool, for they do not
 spill. Small filtered sides are evaluated first where they may rule out leaves of the others
@@ -10,7 +11,8 @@ spill. Small filtered sides are evaluated first where they may rule out leaves o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Final
 
 from pennon.execution.batches.row_bytes import row_bytes
 from pennon.plan import Group, Join, JoinType, Limit, Scan, Window, children_of
@@ -30,6 +32,30 @@ if TYPE_CHECKING:
     from pennon.plan import Plan
     from pennon.predicate.semantics import Semantics
     from pennon.pushdown.sizes import Size
+
+# In docs/benchmarks.md, "Several executors".
+_EXCHANGES: Final = 8
+_AGAIN_IN_SPARK: Final = 2
+
+
+def sooner_in_one(small_bytes: int, slots: int, parallelism: int) -> float:
+    """Tell how many bytes one of several executors computes sooner than all of them together.
+
+    Dividing takes exchanges, as long as a thread takes for several small queries, and the rows that
+    Spark handles between them take it about as long again as the workers take for all that they
+    read. So up to twice the cores of one executor win nothing, and more of them little.
+
+    Args:
+        small_bytes: What is worth one thread only.
+        slots: Tasks that an executor runs at once.
+        parallelism: Tasks that all executors run at once.
+
+    Example:
+        >>> sooner_in_one(16, slots=4, parallelism=8), sooner_in_one(16, slots=4, parallelism=80)
+        (inf, 568.8888888888889)
+    """
+    left = 1 - _AGAIN_IN_SPARK * slots / parallelism
+    return math.inf if left <= 0 else _EXCHANGES * small_bytes * slots / left
 
 
 def whole_query(

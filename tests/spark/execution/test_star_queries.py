@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.assert_join import EXECUTION, executed_plan
-from tests.torture.execution.sessions import MODES, StarSessions, left_to_spark, rows_of
+from tests.torture.execution.sessions import LIMITS, MODES, StarSessions, left_to_spark, rows_of
 from tests.torture.execution.star_queries import StarQueries
 
 import pennon
@@ -41,6 +41,29 @@ def test_a_star_is_one_fragment(star: StarSessions) -> None:
         assert plan.count("fragment: ") == 1
         assert "Join " not in plan.replace(" JOIN ", "")
     assert "Exchange" not in plans["one task"]
+
+
+def test_one_of_several_executors_computes_what_they_would_exchange(
+    spark: SparkSession, star: StarSessions
+) -> None:
+    several = {
+        "spark.sql.leafNodeDefaultParallelism": "16",  # eight executors
+        f"{LIMITS}.oneTaskBytes": "5k",  # less than f and c have
+        f"{LIMITS}.replicatedBytes": "2k",
+    }
+    way = star.session(spark, several)
+    way.sql(f"USE {star.namespace}")
+    by_key = "SELECT id, sum(q) AS n FROM f GROUP BY id"
+    others = (
+        "SELECT c.s, sum(f.amt), count(*) FROM f JOIN c ON f.ck = c.ck GROUP BY c.s",
+        f"{by_key} HAVING n > (SELECT avg(q) FROM f)",
+        f"SELECT n, count(*) FROM ({by_key}) GROUP BY n",
+    )
+    for sql in (by_key, *others):
+        found, plan = star.attempt(way, sql)
+        assert found == star.attempt(star.plain, sql)[0]
+        assert ("in 1 tasks of 2 threads" in plan) == (sql in others), plan
+        assert "Exchange" not in plan
 
 
 def test_partitions_without_a_value_of_a_dimension_are_not_opened(

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-_LIMITS: Final = "spark.sql.catalog.lance.execution"
+LIMITS: Final = "spark.sql.catalog.lance.execution"
 MODES: Final[Mapping[str, Mapping[str, str]]] = {
-    "one task": {f"{_LIMITS}.oneTaskBytes": "16m", f"{_LIMITS}.replicatedBytes": "64m"},
-    "one executor": {f"{_LIMITS}.oneTaskBytes": "1", f"{_LIMITS}.replicatedBytes": "64m"},
-    "divided": {f"{_LIMITS}.oneTaskBytes": "0", f"{_LIMITS}.replicatedBytes": "64m"},
+    "one task": {f"{LIMITS}.oneTaskBytes": "16m", f"{LIMITS}.replicatedBytes": "64m"},
+    "one executor": {f"{LIMITS}.oneTaskBytes": "1", f"{LIMITS}.replicatedBytes": "64m"},
+    "divided": {f"{LIMITS}.oneTaskBytes": "0", f"{LIMITS}.replicatedBytes": "64m"},
 }
 _SMALL: Final = {**NOT_COMPILED, "spark.sql.shuffle.partitions": "2"}
 _PLAIN: Final = {

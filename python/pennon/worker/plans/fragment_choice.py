@@ -23,7 +23,14 @@ from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Filter, Group, Limit, Opaque, Plan, PlanNode, Project, Scan
 from pennon.planning import shortened_within, summary
 from pennon.predicate.semantics import Declined, is_utc_zone
-from pennon.pushdown import Candidate, FragmentQuery, Semantics, choose, divide
+from pennon.pushdown import (
+    Candidate,
+    FragmentMode,
+    FragmentQuery,
+    Semantics,
+    choose,
+    divide,
+)
 from pennon.pushdown.manifest_answer import manifest_answer
 from pennon.pushdown.runtime_pruning import (
     KeyFilter,
@@ -32,7 +39,7 @@ from pennon.pushdown.runtime_pruning import (
     runtime_prunings,
 )
 from pennon.pushdown.tasks import tasks_of
-from pennon.pushdown.whole_query import whole_query
+from pennon.pushdown.whole_query import sooner_in_one, whole_query
 from pennon.worker.messages.key_messages import FragmentReply
 from pennon.worker.plans.fragment_details import FragmentDetails, restriction_text
 from pennon.worker.wire.fragment_tokens import (
@@ -116,14 +123,14 @@ def choose_fragments(
         in_fragments=True,
     )
     query_id, pool_bytes = uuid4().hex, executor_pool_bytes()
-    whole = _in_one_executor(request, options, plan, keys, semantics)
-    if whole is not None:
-        planner = _Planner(whole[0], semantics, plans, target, query_id, pool_bytes, request.slots)
-        fragment = None
+    whole = None
+    in_one = _in_one_executor(request, options, plan, keys, semantics)
+    if in_one is not None:
+        planner = _Planner(in_one[0], semantics, plans, target, query_id, pool_bytes, request.slots)
         with suppress(Declined):  # its parts are tried one by one
-            fragment = planner.planned(whole[1])
-        if fragment is not None:
-            return ChosenFragments((fragment,), is_one_task=True)
+            whole = planner.planned(in_one[1])
+    if whole is not None and request.parallelism <= request.slots:
+        return ChosenFragments((whole,), is_one_task=True)
     division = divide(
         plan,
         keys,
@@ -133,9 +140,22 @@ def choose_fragments(
     )
     planner = _Planner(division, semantics, plans, target, query_id, pool_bytes)
     fragments, declined = choose(division, semantics, planner.planned)
+    if whole is not None and not _is_as_whole(fragments, whole):
+        return ChosenFragments((whole,), is_one_task=True)
     inside = {position for fragment in fragments for position in fragment.candidate.positions}
     left = {at: why for at, why in declined.items() if at not in inside}
     return ChosenFragments(tuple(fragments), division.is_one_task, left)
+
+
+def _is_as_whole(fragments: Sequence[ChosenFragment], whole: ChosenFragment) -> bool:
+    """Whether a divided query, too, leaves no more to Spark than rows that need no exchange."""
+    one = whole.candidate
+    return any(
+        divided.root >= one.root
+        and divided.query.all_scans == one.query.all_scans
+        and divided.mode is not FragmentMode.PARTIAL
+        for divided in (fragment.candidate for fragment in fragments)
+    )
 
 
 def _in_one_executor(
@@ -147,12 +167,12 @@ def _in_one_executor(
 ) -> tuple[Division, Candidate] | None:
     """Find the fragment that is all of a query.
 
-    Where one executor has all cores of the session, nothing is won by dividing a query. Of several
-    executors one computes what leaves each of its threads no more than a small query's bytes.
+    Where one executor has all cores of the session, nothing is won by dividing a query; of several
+    executors one computes what they would not be done with sooner.
     """
-    most_bytes, pool_bytes = options.one_executor_bytes, executor_pool_bytes()
-    if request.parallelism > request.slots:
-        most_bytes = min(most_bytes, request.slots * options.one_task_bytes)
+    pool_bytes = executor_pool_bytes()
+    sooner_bytes = sooner_in_one(options.one_task_bytes, request.slots, request.parallelism)
+    most_bytes = int(min(options.one_executor_bytes, sooner_bytes))
     if options.one_task_bytes <= 0 or most_bytes <= options.one_task_bytes:
         return None
     return whole_query(
