@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from pennon.predicate.semantics import Semantics
     from pennon.pushdown.sizes import Size
 
-# In docs/benchmarks.md, "Several executors".
-_EXCHANGES: Final = 8
-_AGAIN_IN_SPARK: Final = 2
+# How many small queries a thread computes while the stages of a divided one start and end, and how
+# often its CPU that takes: docs/benchmarks.md, "Several executors".
+_SMALL_QUERIES: Final = 8
+_CPU_OF_DIVIDED: Final = 4
 
 
 def sooner_in_one(small_bytes: int, slots: int, parallelism: int) -> float:
     """Tell how many bytes one of several executors computes sooner than all of them together.
 
-    Dividing takes exchanges, as long as a thread takes for several small queries, and the rows that
-    Spark handles between them take it about as long again as the workers take for all that they
-    read. So up to twice the cores of one executor win nothing, and more of them little.
+    A divided query that exchanges rows takes several times the CPU: up to as many executors win
+    nothing. More of them win little where it is done before their stages are started and ended.
 
     Args:
         small_bytes: What is worth one thread only.
@@ -51,11 +51,11 @@ def sooner_in_one(small_bytes: int, slots: int, parallelism: int) -> float:
         parallelism: Tasks that all executors run at once.
 
     Example:
-        >>> sooner_in_one(16, slots=4, parallelism=8), sooner_in_one(16, slots=4, parallelism=80)
-        (inf, 568.8888888888889)
+        >>> sooner_in_one(16, slots=4, parallelism=16), sooner_in_one(16, slots=4, parallelism=32)
+        (inf, 1024.0)
     """
-    left = 1 - _AGAIN_IN_SPARK * slots / parallelism
-    return math.inf if left <= 0 else _EXCHANGES * small_bytes * slots / left
+    won = 1 - _CPU_OF_DIVIDED * slots / parallelism
+    return math.inf if won <= 0 else _SMALL_QUERIES * small_bytes * slots / won
 
 
 def whole_query(

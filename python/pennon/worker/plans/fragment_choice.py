@@ -140,21 +140,21 @@ def choose_fragments(
     )
     planner = _Planner(division, semantics, plans, target, query_id, pool_bytes)
     fragments, declined = choose(division, semantics, planner.planned)
-    if whole is not None and not _is_as_whole(fragments, whole):
+    if whole is not None and not _leaves_no_exchange(plan, fragments):
         return ChosenFragments((whole,), is_one_task=True)
     inside = {position for fragment in fragments for position in fragment.candidate.positions}
     left = {at: why for at, why in declined.items() if at not in inside}
     return ChosenFragments(tuple(fragments), division.is_one_task, left)
 
 
-def _is_as_whole(fragments: Sequence[ChosenFragment], whole: ChosenFragment) -> bool:
-    """Whether a divided query, too, leaves no more to Spark than rows that need no exchange."""
-    one = whole.candidate
+def _leaves_no_exchange(plan: Plan, fragments: Sequence[ChosenFragment]) -> bool:
+    """Whether a divided query leaves nothing to exchange: a sort, too, would compute it twice."""
+    everything = set(plan.scans(len(plan) - 1))
     return any(
-        divided.root >= one.root
-        and divided.query.all_scans == one.query.all_scans
-        and divided.mode is not FragmentMode.PARTIAL
-        for divided in (fragment.candidate for fragment in fragments)
+        candidate.query.all_scans == everything
+        and candidate.mode is not FragmentMode.PARTIAL
+        and all(isinstance(node, Filter | Project | Limit) for node in plan[candidate.root + 1 :])
+        for candidate in (fragment.candidate for fragment in fragments)
     )
 
 
