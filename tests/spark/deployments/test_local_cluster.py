@@ -11,10 +11,10 @@ from tests.separate_process import run_module, run_script
 pytestmark = pytest.mark.slow
 
 JOB = """
-import sys
+import re, sys
 import pennon
 
-builder = pennon.spark(root=sys.argv[1]).master("local-cluster[2,1,1024]")
+builder = pennon.spark(root=sys.argv[1]).master(sys.argv[2])
 for key, value in {
     "spark.ui.enabled": "false",
     "spark.executor.memory": "1g",
@@ -32,23 +32,35 @@ spark.sql("INSERT INTO lance.c.b SELECT id, CAST(id % 5 AS INT) FROM range(0, 20
 hosts = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
 frame = spark.sql("SELECT count(*), sum(v * w) FROM lance.c.a JOIN lance.c.b USING (id)")
 row = frame.collect()[0]
+spark.conf.set("spark.sql.catalog.lance.execution.oneTaskBytes", "1")
+grouped = spark.sql("EXPLAIN SELECT v, count(*) FROM lance.c.a GROUP BY v").head()[0]
 print(repr({
     "executors": len(hosts) - 1,
     "count": row[0],
     "sum": row[1],
     "pruned": spark.sql("SELECT v FROM lance.c.a WHERE id = 1234").collect()[0][0],
+    "fragment": re.search("fragment: (.*?);", grouped)[1],
 }))
 spark.stop()
 """
 
 
-def test_query_write_and_join_on_two_executors(tmp_path: Path) -> None:
-    printed = ast.literal_eval(run_script(JOB, str(tmp_path)).splitlines()[-1])
+@pytest.mark.parametrize(
+    ("executors", "cores", "fragment"),
+    [(2, 1, "complete in 1 tasks"), (1, 2, "complete in 1 tasks of 2 threads")],
+)
+def test_query_write_and_join_on_executors(
+    tmp_path: Path, executors: int, cores: int, fragment: str
+) -> None:
+    """No setting says how many cores an executor has."""
+    master = f"local-cluster[{executors},{cores},1024]"
+    printed = ast.literal_eval(run_script(JOB, str(tmp_path), master).splitlines()[-1])
     assert printed == {
-        "executors": 2,
+        "executors": executors,
         "count": 2000,
         "sum": sum((number % 7) * (number % 5) for number in range(2000)),
         "pruned": 1234 % 7,
+        "fragment": fragment,
     }
 
 

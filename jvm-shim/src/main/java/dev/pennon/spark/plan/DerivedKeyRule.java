@@ -184,11 +184,9 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
 
   private static ObjectNode request(PlanOutline outline, SQLConf conf, boolean isWrite) {
     ObjectNode request = Messages.request("derive_keys");
-    request.put(
-        "parallelism",
-        org.apache.spark.sql.classic.SparkSession.active().leafNodeDefaultParallelism());
+    ExecutorSlots.describe(request);
     request.put("max_bytes", conf.filesMaxPartitionBytes()).put("ansi", conf.ansiEnabled());
-    request.put("time_zone", conf.sessionLocalTimeZone()).put("slots", ExecutorSlots.count());
+    request.put("time_zone", conf.sessionLocalTimeZone());
     addZoneOffsets(request.putArray("zone_offsets"), conf.sessionLocalTimeZone());
     request.put("is_write", isWrite).put("rewrites", conf.v2BucketingEnabled());
     // Who executes queries, over all catalogs: which of them are read the worker sees.
