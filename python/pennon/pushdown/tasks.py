@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pennon.errors import InternalError
 from pennon.grouping.resolve.key_group import DerivedKeys
 from pennon.grouping.tasks.assignment import ASSIGNED, assign
 from pennon.planning.splits import pack
@@ -41,12 +42,13 @@ class FragmentTasks:
 
     Args:
         keys: int64, one per task, at least one: an aggregate over nothing has a row.
-        rows: One row per scan, key and leaf or part of a leaf (``ASSIGNED``).
+        rows: One row per scan, key and leaf or part of a leaf (``ASSIGNED``); None where the only
+            task reads all leaves of all scans.
         groupings: For each scan that is read by keys, its functions and what EXPLAIN says of them.
     """
 
     keys: pa.Array
-    rows: pa.Table
+    rows: pa.Table | None
     groupings: Mapping[int, tuple[Sequence[LayoutFunction], str]] = field(default_factory=dict)
 
     @classmethod
@@ -60,7 +62,13 @@ class FragmentTasks:
         return cls(keys if len(keys) else pa.array([0], pa.int64()), rows, groupings or {})
 
     def numbers(self, scan: int) -> tuple[pa.Table, Numbers]:
-        """Give what is read of a scan, and the number of the task that reads it."""
+        """Give what is read of a scan, and the number of the task that reads it.
+
+        Raises:
+            InternalError: The only task reads everything, and no rows say so.
+        """
+        if self.rows is None:
+            raise InternalError(what="The only task of a fragment has no rows to number")
         rows = self.rows.filter(pc.equal(self.rows["scan"], pa.scalar(scan, pa.int32())))
         return rows, pc.index_in(rows["key"], self.keys).to_numpy().astype(np.int64)
 
@@ -86,7 +94,7 @@ def tasks_of(
         The tasks; None where the fragment does not pay.
     """
     if candidate.is_one_task:
-        return FragmentTasks.of(_everything(plans))
+        return FragmentTasks(pa.array([0], pa.int64()), None)
     if candidate.group is None:
         return _packed(plans, target)
     tasks = _assigned(candidate.group, division, plans, target)
@@ -95,21 +103,6 @@ def tasks_of(
     holds_all = holds_rows(division.view, candidate.positions)
     held = _most_held(tasks, plans, holds_all=holds_all)
     return None if held * HASH_TABLE_EXPANSION > pool_bytes else tasks
-
-
-def _everything(plans: Mapping[int, ScanPlan]) -> pa.Table:
-    """Read all leaves of all scans under one key."""
-    tables = [ASSIGNED.empty_table()]
-    for scan, plan in plans.items():
-        count = plan.table.num_rows
-        columns: dict[str, pa.Array] = {
-            "scan": pa.repeat(pa.scalar(scan, pa.int32()), count),
-            "key": pa.repeat(pa.scalar(0, pa.int64()), count),
-            "leaf": pa.array(np.arange(count, dtype=np.int32)),
-        }
-        missing = [pa.nulls(count, pa.int32())] * (len(ASSIGNED) - len(columns))
-        tables.append(pa.Table.from_arrays([*columns.values(), *missing], schema=ASSIGNED))
-    return pa.concat_tables(tables)
 
 
 def _packed(plans: Mapping[int, ScanPlan], target: TaskTarget) -> FragmentTasks:

@@ -210,6 +210,8 @@ def task_texts(
     Returns:
         One text per task, with the splits of each relation and the keys for each pruning.
     """
+    if tasks.rows is None:
+        return pa.array([_text_of_everything(scans, leaves, keys)], pa.utf8())
     relations = [_splits_by_task(tasks, scan, leaves[scan]) for scan in scans]
     key_texts = [_keys_by_task(tasks, scan, key) for scan, key in keys]
     lists, listed = (
@@ -220,6 +222,14 @@ def task_texts(
         '{"relations":[', lists, '],"keys":[', listed, "]}", ""
     )
     return texts
+
+
+def _text_of_everything(
+    scans: Sequence[int], leaves: Mapping[int, pa.Table], keys: Sequence[tuple[int, pa.Array]]
+) -> str:
+    relations = ",".join(whole_splits(leaves[scan]) for scan in scans)
+    listed = ",".join(f"[{','.join(_key_texts(key).to_pylist())}]" for _, key in keys)
+    return f'{{"relations":[{relations}],"keys":[{listed}]}}'
 
 
 def _splits_by_task(tasks: FragmentTasks, scan: int, leaves: pa.Table) -> pa.Array:
@@ -234,8 +244,12 @@ def _splits_by_task(tasks: FragmentTasks, scan: int, leaves: pa.Table) -> pa.Arr
 def _keys_by_task(tasks: FragmentTasks, scan: int, keys: pa.Array) -> pa.Array:
     rows, numbers = tasks.numbers(scan)
     order = _order(tasks, numbers)
-    texts = keys.cast(pa.utf8()).fill_null("null").take(pa.array(rows["leaf"].to_numpy()[order]))
+    texts = _key_texts(keys).take(pa.array(rows["leaf"].to_numpy()[order]))
     return _lists(tasks, numbers, texts)
+
+
+def _key_texts(keys: pa.Array) -> pa.Array:
+    return keys.cast(pa.utf8()).fill_null("null")
 
 
 def _order(tasks: FragmentTasks, numbers: Numbers) -> Numbers:
