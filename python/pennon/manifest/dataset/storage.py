@@ -111,6 +111,13 @@ def open_manifest(
             version = _version_as_of(dataset, location, timestamp)
         if version is None or version == dataset.version:
             return dataset
+    elif is_read_only:
+        # Mostly it is the latest, which Lance finds in a quarter of the time. What is wrong with
+        # the latest need not be wrong with this one.
+        with contextlib.suppress(PennonError):
+            dataset = _open(location, None, storage_options, is_read_only=True)
+            if dataset.version == version:
+                return dataset
     try:
         return _open(location, version, storage_options, is_read_only=is_read_only)
     except (NamespaceHasNoManifest, OverflowError) as error:
