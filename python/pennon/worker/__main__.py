@@ -38,6 +38,9 @@ _NEEDED = {"pylance": ((14, 0), (14, 1)), "datafusion": ((54, 1), (55, 0))}
 _LOG = logging.getLogger(__name__)
 _ABANDONED = 3
 _LIFE_SECONDS = 10.0
+# What planning a query makes is garbage at its end; by Python's own limit of 700 objects it is
+# looked through some forty times before.
+_OBJECTS_OF_A_PLAN = 20_000
 _SAYING = threading.Lock()
 
 
@@ -157,6 +160,7 @@ def _warm_up(socket: Path, files: Path | None, jvm: Jvm) -> None:
     try:
         if jvm.driver:
             driver_handlers()
+            gc.set_threshold(_OBJECTS_OF_A_PLAN, *gc.get_threshold()[1:])
         else:
             import pennon.execution.engine  # noqa: F401, PLC0415
     finally:
