@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +13,18 @@ COLUMNS = (
     "analysis ms",
     "optimizer ms",
     "planning ms",
-    "jobs",
-    "stages",
+    "jobs ms",
     "tasks",
+    "tasks ms",
     "JVM CPU s",
     "workers CPU s",
+    "their operators s",
+    "MB from workers",
     "rows from scans",
 )
 _PHASES = ("analysis", "optimization", "planning")
 _SCANS = ("BatchScan", "FileScan", "Scan ")
+_OPERATORS, _BYTES, _ROWS = "workerComputeMillis", "arrowBytesRead", "numOutputRows"
 _MOST_JOBS = 100
 
 
@@ -53,10 +57,19 @@ class QueryProfile:
             phases.apply(phase).durationMs() if phases.contains(phase) else 0 for phase in _PHASES
         ]
         jobs = [job for number, job in _jobs(self.spark).items() if number not in self.jobs]
-        stages = sum(job.numCompletedStages() for job in jobs)
         tasks = sum(job.numCompletedTasks() for job in jobs)
         cpu = [jvm - self.jvm, workers - self.workers]
-        return [*spent, len(jobs), stages, tasks, *cpu, _rows(execution.executedPlan())]
+        counts = _counts(execution.executedPlan())
+        return [
+            *spent,
+            _millis(jobs),
+            tasks,
+            _task_millis(self.spark, jobs),
+            *cpu,
+            counts[_OPERATORS] / 1000,
+            counts[_BYTES] / 1_000_000,
+            counts[_ROWS],
+        ]
 
 
 def _jobs(spark: Any) -> dict[int, Any]:
@@ -74,15 +87,34 @@ def _cpu() -> tuple[float, float]:
     return sum(map(cpu_seconds, processes - workers)), sum(map(cpu_seconds, workers))
 
 
-def _rows(plan: Any) -> int:
-    """Add up the rows that scans gave to Spark, through the stages of an adaptive plan."""
+def _millis(jobs: list[Any]) -> int:
+    """Tell how long it was from the first job's start to the last one's end."""
+    if not jobs:
+        return 0
+    begun = min(job.submissionTime().get().getTime() for job in jobs)
+    return int(max(job.completionTime().get().getTime() for job in jobs) - begun)
+
+
+def _task_millis(spark: Any, jobs: list[Any]) -> int:
+    """Add up how long the tasks ran, without their launch."""
+    store = spark.sparkContext._jsc.sc().statusStore()
+    numbers = {job.stageIds().apply(at) for job in jobs for at in range(job.stageIds().size())}
+    return sum(store.lastStageAttempt(number).executorRunTime() for number in numbers)
+
+
+def _counts(plan: Any) -> Counter[str]:
+    """Add up what the scans have counted, through the stages of an adaptive plan."""
     name = plan.nodeName()
     if name == "AdaptiveSparkPlan":
-        return _rows(plan.executedPlan())
+        return _counts(plan.executedPlan())
     if name.endswith("QueryStage"):
-        return _rows(plan.plan())
+        return _counts(plan.plan())
+    counts: Counter[str] = Counter()
     if name.startswith(_SCANS):
         metrics = plan.metrics()
-        return metrics.apply("numOutputRows").value() if metrics.contains("numOutputRows") else 0
+        known = [key for key in (_OPERATORS, _BYTES, _ROWS) if metrics.contains(key)]
+        counts.update({key: metrics.apply(key).value() for key in known})
     children = plan.children()
-    return sum(_rows(children.apply(at)) for at in range(children.size()))
+    for at in range(children.size()):
+        counts += _counts(children.apply(at))
+    return counts

@@ -126,6 +126,7 @@ def test_a_hash_join_beyond_the_pool_runs_again_as_one_that_spills(
     stream = run_query((one, one), query, fair_pool(32))
     assert sum(batch.num_rows for batch in stream.batches) == 3_000_000
     assert stream.work.spilled_bytes > 1 << 20
+    assert stream.work.compute_nanos > 10_000_000  # two sorts of that many rows
     monkeypatch.setattr(engine, "_SPILLING", engine._OPTIONS)
     with pytest.raises(FragmentMemory, match="PENNON_MEMORY"):
         run_query((one, one), query, fair_pool(32))

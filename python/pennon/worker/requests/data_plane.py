@@ -76,6 +76,7 @@ def _send_task(fragment: Fragment, frames: FrameSocket) -> None:
 def _end_of(work: StreamWork, cpu_seconds: float) -> StreamEnd:
     return StreamEnd(
         cpu_millis=round(cpu_seconds * 1000),
+        compute_millis=round(work.compute_nanos / 1_000_000),
         peak_bytes=peak_bytes(),
         rows_scanned=work.rows_scanned,
         bytes_scanned=work.bytes_scanned,

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "65ce44bc94a4"
+PROTOCOL: Final = "88ee45192161"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -11,6 +11,8 @@ class StreamEnd:
 
     Args:
         cpu_millis: Its share of the processor time of the worker.
+        compute_millis: How long DataFusion's operators computed: what is left of the processor time
+            went into the reading of leaves, planning and sending.
         peak_bytes: The most memory that the worker had while it worked.
         rows_scanned: Rows of the leaves that were looked at, before any filter.
         bytes_scanned: Bytes that were read of the leaves.
@@ -18,6 +20,7 @@ class StreamEnd:
     """
 
     cpu_millis: int
+    compute_millis: int
     peak_bytes: int
     rows_scanned: int
     bytes_scanned: int

@@ -19,6 +19,7 @@ public enum Metric {
   PEAK("workerPeakBytes", "peak memory of a worker (bytes)"),
   ROWS_SCANNED("rowsScanned", "rows scanned by the workers"),
   BYTES_SCANNED("bytesScanned", "bytes scanned by the workers"),
+  COMPUTE("workerComputeMillis", "time of the workers' operators (ms)"),
   SPILLED("workerSpilledBytes", "bytes spilled by the workers"),
   ROWS_WRITTEN("recordsWritten", "number of rows sent to the worker"),
   PARTITIONS_WRITTEN("partitionsWritten", "number of partitions written"),
@@ -77,6 +78,7 @@ public enum Metric {
     return new CustomTaskMetric[] {
       ARROW_BYTES.of(arrowBytes),
       CPU.of(end.cpuMillis()),
+      COMPUTE.of(end.computeMillis()),
       PEAK.of(end.peakBytes()),
       ROWS_SCANNED.of(end.rowsScanned()),
       BYTES_SCANNED.of(end.bytesScanned()),
@@ -88,12 +90,13 @@ public enum Metric {
   public record Planning(long partitionsTotal, long millis) {}
 
   private record StreamEnd(
-      long cpuMillis, long peakBytes, long rowsScanned, long bytesScanned, long spilledBytes) {}
+      long cpuMillis, long computeMillis, long peakBytes,
+      long rowsScanned, long bytesScanned, long spilledBytes) {}
 
   private record Value(String name, long value) implements CustomTaskMetric {}
 
   /** A metric whose values are added up. Spark's page makes another one of the class, by no name. */
-  public static final class Total extends CustomSumMetric {
+  public static class Total extends CustomSumMetric {
     private final String name;
     private final String description;
 
@@ -118,15 +121,9 @@ public enum Metric {
   }
 
   /** The most memory that a worker had; tasks of one worker are not added up. */
-  public static final class Peak implements CustomMetric {
-    @Override
-    public String name() {
-      return PEAK.key;
-    }
-
-    @Override
-    public String description() {
-      return PEAK.description;
+  public static final class Peak extends Total {
+    public Peak() {
+      super(PEAK.key, PEAK.description);
     }
 
     @Override
