@@ -11,8 +11,8 @@ class StreamEnd:
 
     Args:
         cpu_millis: Its share of the processor time of the worker.
-        compute_millis: How long DataFusion's operators computed: what is left of the processor time
-            went into the reading of leaves, planning and sending.
+        compute_millis: How long DataFusion's operators took, all threads added up, waits for a
+            processor among it; the other processor time goes into reading leaves and sending rows.
         peak_bytes: The most memory that the worker had while it worked.
         rows_scanned: Rows of the leaves that were looked at, before any filter.
         bytes_scanned: Bytes that were read of the leaves.
