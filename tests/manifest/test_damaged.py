@@ -339,3 +339,15 @@ def test_a_leaf_of_another_type_is_named_with_its_column(root: Path) -> None:
     lance.write_dataset(rows, str(root / place))
     with pytest.raises(errors.LeafTypeMismatch, match=r"column id of leaf .*w1x2y3z4a5b6c7d8"):
         pennon.open(root).scan().to_arrow()
+
+
+def test_an_older_version_is_read_while_the_newest_is_damaged(root: Path) -> None:
+    older = pennon.open(root).version
+    num_rows = pennon.open(root).scan().count_rows()
+    lance.dataset(str(root / "__manifest")).update_metadata({"note": "the newest version"})
+    files = (root / "__manifest" / "_versions").glob("*.manifest")
+    newest = max(files, key=lambda file: file.stat().st_mtime_ns)
+    newest.write_bytes(newest.read_bytes()[:40])
+    with pytest.raises(errors.StorageFailure):
+        pennon.open(root)
+    assert pennon.open(root, version=older).scan().count_rows() == num_rows
