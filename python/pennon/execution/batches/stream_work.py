@@ -19,8 +19,8 @@ class StreamWork:
     Args:
         rows_scanned: Rows of the leaves that were looked at, before any filter.
         bytes_scanned: What was read of them: bytes of files, or of the rows of small leaves.
-        compute_nanos: How long DataFusion's own operators computed, in nanoseconds, the threads
-            added up.
+        compute_nanos: How long DataFusion's own operators took, in nanoseconds, the threads added
+            up, waits for a processor among it.
         spilled_bytes: What was written to temporary files for want of memory.
     """
 

@@ -111,9 +111,9 @@ def open_manifest(
             version = _version_as_of(dataset, location, timestamp)
         if version is None or version == dataset.version:
             return dataset
-    elif is_read_only:
-        # Mostly it is the latest, which Lance finds in a quarter of the time. What is wrong with
-        # the latest need not be wrong with this one.
+    elif is_read_only and "://" not in location:
+        # Mostly it is the latest, which Lance finds on a disk in a quarter of the time; a store
+        # would be waited for twice. What is wrong with the latest need not be with this one.
         with contextlib.suppress(PennonError):
             dataset = _open(location, None, storage_options, is_read_only=True)
             if dataset.version == version:
