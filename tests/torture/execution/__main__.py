@@ -4,7 +4,9 @@ Run it with ``make torture-execution N=1000``; a failure prints the seed that re
 runs divided, and as one task or on one executor (``--all-ways``: both). A hundred queries share a
 set of tables, two of which evolved as they were written. At the end stands which share of the
 queries left Spark no join and no aggregate over more than fragments, and what the others kept
-there; ``--tally FILE`` adds the same to a file, ``--seconds`` ends a portion early.
+there; ``--tally FILE`` adds the same to a file, ``--seconds`` ends a portion early. ``--master
+local-cluster[2,1,1024]`` has the executors' workers apart from the driver's, ``--master local[16]``
+more tasks than the tables have keys.
 """
 
 from __future__ import annotations
@@ -67,8 +69,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--all-ways", action="store_true")
     parser.add_argument("--tally", type=Path)
+    parser.add_argument("--master", default="local[2]", help="Spark's, as local-cluster[2,1,1024]")
     options = parser.parse_args()
-    with torture_session({}) as (spark, _):
+    with torture_session({}, master=options.master) as (spark, _):
         tally = Tally(options.seed)
         started = time.monotonic()
         sessions: StarSessions | None = None
