@@ -7,15 +7,14 @@ rows its filter takes longer than reading them all.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
 
 from pennon.leaf import LeafViews
 from pennon.predicate.connectives import and_all, operands
-from pennon.predicate.dialect import DataFusion
+from pennon.predicate.dialect import DataFusion, read_condition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +49,7 @@ def read_all_of(residual: str, relation: Relation) -> LeafReading | None:
     Returns:
         The way; None for a filter that names other than plain columns.
     """
-    condition = cast("exp.Expression", sqlglot.parse_one(residual, dialect=DataFusion))
-    return _late([], [condition], relation)
+    return _late([], [read_condition(residual)], relation)
 
 
 def read_by_lance(residual: str | None, relation: Relation) -> LeafReading:
@@ -63,7 +61,7 @@ def read_by_lance(residual: str | None, relation: Relation) -> LeafReading:
     """
     way = None
     if residual is not None and "CASE" in residual:
-        whole = sqlglot.parse_one(residual, dialect=DataFusion)
+        whole = read_condition(residual)
         parts = operands(whole, exp.And)
         late = [part for part in parts if part.find(exp.Case)]
         read = [part for part in parts if part not in late]

@@ -27,7 +27,7 @@ from pennon.leaf import LeafViews
 from pennon.leaf.read.leaf_filter import arrow_cast, lacking
 from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.leaf.schema.promotion import stream_schema, stream_type
-from pennon.predicate.dialect import DataFusion
+from pennon.predicate.dialect import DataFusion, read_condition
 from pennon.predicate.typed import columns_above
 from pennon.spec.initial_default import initial_default
 from pennon.spec.schema import children_of, with_children
@@ -115,7 +115,7 @@ def _register_leaf(
         return _selected(name, _own_columns(relation.schema))
     condition: exp.Expr | None = None
     if view.condition is not None:
-        condition = exp.maybe_parse(view.condition, dialect=DataFusion)
+        condition = read_condition(view.condition)
     context.register_table(name, lance.FFILanceTableProvider(dataset))
     return _selected(name, list(map(_column, view.matches)), condition)
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, Final, TypeVar, cast
 
 import pyarrow as pa
+import sqlglot
 from sqlglot import exp, generator, tokens
 from sqlglot.dialects.dialect import Dialect
 
 from pennon.errors import CompiledSqlglot
 from pennon.predicate.values.literal_list import LiteralList
 from pennon.predicate.values.literals import to_expression
+from pennon.predicate.values.long_lists import with_lists, without_long_lists
 from pennon.predicate.values.null_lists import with_null_safe_lists
 
 if not generator.__file__.endswith(".py"):  # a class of C, of which instances of ours cannot be
@@ -41,6 +43,8 @@ def _literal(written: generator.Generator, scalar: pa.Scalar) -> str:
     value = scalar.as_py()
     if isinstance(value, int) and pa.types.is_integer(scalar.type) and value > _LEAST_PLAIN:
         return str(value)
+    if pa.types.is_date32(scalar.type):
+        return f"DATE '{value.isoformat()}'"
     return written.sql(to_expression(scalar))
 
 
@@ -179,3 +183,19 @@ class DataFusion(Dialect):
 
 
 _DATE = exp.DType.DATE
+
+
+def read_condition(sql: str) -> exp.Expression:
+    """Read a condition that was written in this dialect, the long lists in it as one leaf each.
+
+    Args:
+        sql: For example the residual of a leaf.
+
+    Example:
+        >>> print(read_condition("`a` > 5").sql(dialect=DataFusion))
+        `a` > 5
+    """
+    # Only where texts have a backslash do they end elsewhere than those of Spark.
+    text, lists = (sql, []) if "\\" in sql else without_long_lists(sql)
+    tree = cast("exp.Expression", sqlglot.parse_one(text, dialect=DataFusion))
+    return with_lists(tree, lists)

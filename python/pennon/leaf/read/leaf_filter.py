@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
 
 from pennon.leaf.schema.promotion import stream_type
 from pennon.leaf.schema.reconciliation import FieldMatch, match_fields
-from pennon.predicate.dialect import DataFusion
+from pennon.predicate.dialect import DataFusion, read_condition
 from pennon.predicate.values.arrow_kinds import UNIT_NAMES
 from pennon.predicate.values.literals import to_expression
 from pennon.spec.initial_default import initial_default
@@ -57,7 +56,7 @@ def leaf_filter(
     Raises:
         LeafTypeMismatch: A column that the filter names has a type that does not promote.
     """
-    tree = sqlglot.parse_one(sql, dialect=DataFusion)
+    tree = read_condition(sql)
     by_name = {column.name: column for column in columns}
 
     def rewrite(node: exp.Expression) -> exp.Expression:

@@ -7,6 +7,7 @@ for one leaf costs as much as reading it does where it has few rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -95,6 +96,7 @@ class LeafViews:
         columns = self.schema if namespace_schema is None else namespace_schema
         self._known = [column for column in columns if not is_metadata_column(column)]
         self._views: dict[tuple[_LeafFields, str | None], LeafView] = {}
+        self._lock = Lock()
 
     def of(self, dataset: lance.LanceDataset, filter_sql: str | None = None) -> LeafView:
         """See a leaf.
@@ -107,10 +109,11 @@ class LeafViews:
             LeafTypeMismatch: A stored type does not promote to the wanted one.
         """
         stored = _fields_of(dataset)
-        view = self._views.get((stored, filter_sql))
-        if view is None:
-            view = self._view(stored.fields, filter_sql, leaf_name(dataset))
-            self._views[stored, filter_sql] = view
+        with self._lock:  # leaves are read several at once, and most of them are alike
+            view = self._views.get((stored, filter_sql))
+            if view is None:
+                view = self._view(stored.fields, filter_sql, leaf_name(dataset))
+                self._views[stored, filter_sql] = view
         return view
 
     def _view(self, fields: tuple[LeafField, ...], filter_sql: str | None, leaf: str) -> LeafView:
