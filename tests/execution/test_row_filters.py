@@ -79,6 +79,20 @@ def test_a_long_list_without_gaps_is_a_range() -> None:
     assert condition(pa.array([*range(3000), 10**9], pa.int64()), 60_000) is None
 
 
+@pytest.mark.parametrize(("kind", "value_of"), CASES[:3], ids=[str(kind) for kind, _ in CASES[:3]])
+def test_values_without_a_gap_are_a_range(kind: pa.DataType, value_of) -> None:
+    """As the days of a month: only the list of those with a gap names each."""
+    run = [value_of(n) for n in range(60, 90)]
+    stored = pa.table({"K": pa.array([*(value_of(n) for n in range(95)), None], kind)})
+    for chosen in (run, [*run[:5], *run[6:]], run[:3], run[:1]):
+        found = condition(pa.array(reversed(chosen), kind), 10_000)
+        assert found is not None
+        assert (">=" in found) == (chosen in (run, run[:3]))
+        assert (" IN (" in found) == (len(chosen) == 29)
+        kept = rows_over(f"SELECT * FROM t WHERE {found}", {"t": stored})["K"].to_pylist()
+        assert kept == chosen
+
+
 def test_rows_are_read_where_most_have_a_partner() -> None:
     assert condition(pa.array(range(100), pa.int64()), 400) is None
     # No key: a condition has left few rows, and perhaps all values.

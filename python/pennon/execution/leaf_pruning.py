@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 # More values than this are seldom missing in any partition.
 _MOST_ROWS: Final = 2_000_000
-# A list is read and written once per leaf: 5 µs per value.
+# A list is written once per relation, and read by Lance for each leaf: 3 µs per value.
 _MOST_VALUES: Final = 2000
 _MOST_WRITTEN: Final = 50_000
+_FEWEST_OF_RUN: Final = 2
 # The part of the values that was chosen, at most.
 _SHARE: Final = 8
 # Of more than this part of the rows, all columns are read about as fast as one before the others.
@@ -153,20 +154,36 @@ def _few_values(row_filter: RowFilter, rows: ReplicatedRows) -> pa.Array | None:
 
 
 def _condition(row_filter: RowFilter, values: pa.Array, num_leaves: int) -> str | None:
-    """Write a list, or a range without other values between them; None where neither is."""
+    """Write a range where few other values are between them, else a list; None where many are."""
     column = exp.column(row_filter.name, quoted=True)
+    # The days of a year: of these a range is as exact, and faster.
+    if len(values) > _FEWEST_OF_RUN and _is_run(values):
+        return _range(column, values)
     if len(values) <= _MOST_VALUES and len(values) * num_leaves <= _MOST_WRITTEN:
         is_one_of = condition(Comparison(Operator.IN, tuple(values)), column)
         return is_one_of.sql(dialect=DataFusion)
-    if not pa.types.is_integer(values.type):
+    if not pa.types.is_integer(values.type) or _width(values) * _SHARE > row_filter.chosen_from:
         return None
+    return _range(column, values)
+
+
+def _is_run(values: pa.Array) -> bool:
+    """Whether different values follow each other without a gap."""
+    if pa.types.is_date32(values.type):
+        return _width(values.view(pa.int32())) == len(values)
+    return pa.types.is_integer(values.type) and _width(values) == len(values)
+
+
+def _width(values: pa.Array) -> int:
     ends = pc.min_max(values)
-    least, most = ends["min"], ends["max"]
-    if (most.as_py() - least.as_py()) * _SHARE > row_filter.chosen_from:
-        return None
+    return int(ends["max"].as_py()) - int(ends["min"].as_py()) + 1
+
+
+def _range(column: exp.Column, values: pa.Array) -> str:
+    ends = pc.min_max(values)
     bounds = (
-        condition(Comparison(Operator.GREATER_OR_EQUAL, (least,)), column),
-        condition(Comparison(Operator.LESS_OR_EQUAL, (most,)), column),
+        condition(Comparison(Operator.GREATER_OR_EQUAL, (ends["min"],)), column),
+        condition(Comparison(Operator.LESS_OR_EQUAL, (ends["max"],)), column),
     )
     return exp.and_(*bounds).sql(dialect=DataFusion)
 
