@@ -38,6 +38,9 @@ class ArrowColumn extends ColumnVector {
           MinorType.DATEDAY,
           MinorType.TIMESTAMPMICRO,
           MinorType.TIMESTAMPMICROTZ,
+          MinorType.TIMENANO,
+          MinorType.INTERVALYEAR,
+          MinorType.DURATION,
           MinorType.DECIMAL,
           MinorType.VARCHAR,
           MinorType.VARBINARY);
@@ -48,8 +51,8 @@ class ArrowColumn extends ColumnVector {
   /** Where the values are. */
   private long values;
 
-  /** Where the ends of strings and binaries are; zero for other types. */
-  private long offsets;
+  /** Where the ends of strings, binaries, arrays and maps are; zero for other types. */
+  long offsets;
 
   /** Where the bits of the rows that are not NULL are; zero where none is NULL. */
   private long validity;
@@ -121,13 +124,13 @@ class ArrowColumn extends ColumnVector {
     return Platform.getShort(null, values + ((long) row << 1));
   }
 
-  /** INT, and dates in days. */
+  /** INT, dates in days, and intervals in months. */
   @Override
   public int getInt(int row) {
     return Platform.getInt(null, values + ((long) row << 2));
   }
 
-  /** BIGINT, and timestamps in microseconds. */
+  /** BIGINT, timestamps in microseconds, and times in nanoseconds. */
   @Override
   public long getLong(int row) {
     return Platform.getLong(null, values + ((long) row << 3));
@@ -182,7 +185,7 @@ class ArrowColumn extends ColumnVector {
     return copied;
   }
 
-  private int start(int row) {
+  final int start(int row) {
     return Platform.getInt(null, offsets + ((long) row << 2));
   }
 

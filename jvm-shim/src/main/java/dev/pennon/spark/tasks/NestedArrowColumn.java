@@ -1,64 +1,47 @@
 package dev.pennon.spark.tasks;
 
+import java.util.List;
 import org.apache.arrow.vector.FieldVector;
-import org.apache.spark.sql.types.Decimal;
-import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.arrow.vector.complex.ListVector;
+import org.apache.arrow.vector.complex.MapVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
-import org.apache.spark.unsafe.types.UTF8String;
 
-/** Structs, arrays, maps and whatever else Spark reads from Arrow, by its own reader. */
+/**
+ * A struct, array or map of columns, which are read by address, too: generated code of functions
+ * with a lambda reads an element before it asks whether that is NULL, which Spark's own readers of
+ * Arrow refuse.
+ */
 final class NestedArrowColumn extends ArrowColumn {
-  private final ArrowColumnVector reader;
+  private final List<ArrowColumn> children;
 
   NestedArrowColumn(FieldVector vector) {
     super(vector);
-    reader = new ArrowColumnVector(vector);
+    FieldVector parent = vector instanceof MapVector map ? map.getDataVector() : vector;
+    children = parent.getChildrenFromFields().stream().map(ArrowColumn::over).toList();
   }
 
   @Override
   void point(FieldVector refilled) {
-    // The reader looks at the vector itself.
-  }
-
-  @Override
-  public int getInt(int row) {
-    return reader.getInt(row);
-  }
-
-  @Override
-  public long getLong(int row) {
-    return reader.getLong(row);
-  }
-
-  @Override
-  public Decimal getDecimal(int row, int precision, int scale) {
-    return reader.getDecimal(row, precision, scale);
-  }
-
-  @Override
-  public UTF8String getUTF8String(int row) {
-    return reader.getUTF8String(row);
-  }
-
-  @Override
-  public byte[] getBinary(int row) {
-    return reader.getBinary(row);
+    offsets = refilled instanceof ListVector ? refilled.getOffsetBuffer().memoryAddress() : 0;
+    children.forEach(ArrowColumn::refill);
   }
 
   @Override
   public ColumnarArray getArray(int row) {
-    return reader.getArray(row);
+    int first = start(row);
+    return new ColumnarArray(children.get(0), first, start(row + 1) - first);
   }
 
   @Override
   public ColumnarMap getMap(int row) {
-    return reader.getMap(row);
+    int first = start(row);
+    return new ColumnarMap(children.get(0), children.get(1), first, start(row + 1) - first);
   }
 
   @Override
   public ColumnVector getChild(int ordinal) {
-    return reader.getChild(ordinal);
+    return children.get(ordinal);
   }
 }
