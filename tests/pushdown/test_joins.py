@@ -6,6 +6,7 @@ import math
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
@@ -30,6 +31,8 @@ KEYS = {
     MONEY: st.sampled_from([Decimal("0.00"), Decimal("1.10"), Decimal("-1.10")]),
     pa.date32(): st.sampled_from([0, 1, -1]).map(lambda days: pa.scalar(days, pa.date32()).as_py()),
 }
+# What the manifest says of both sides, which decides how a join is written.
+ROW_COUNTS = st.sampled_from([(1, 2), (2, 1)])
 Sides = tuple[pa.DataType, list[list[list[tuple]]]]
 Kept = tuple[str, Callable[[tuple], bool | None]]
 # Those that add a column have tests of their own.
@@ -115,11 +118,17 @@ ONE_SIDED = 4
 @pytest.mark.parametrize("join_type", JOINS)
 @pytest.mark.parametrize("options", ["_OPTIONS", "_SPILLING"])
 @hypothesis_settings(max_examples=20, deadline=None)
-@given(data=sides(), is_old=st.booleans(), chosen=st.sampled_from(FILTERS))
+@given(data=sides(), is_old=st.booleans(), chosen=st.sampled_from(FILTERS), stated=ROW_COUNTS)
 def test_a_join_has_the_rows_of_spark(
-    options: str, join_type: JoinType, data: Sides, chosen: Kept, *, is_old: bool
+    options: str,
+    join_type: JoinType,
+    data: Sides,
+    chosen: Kept,
+    stated: tuple[int, int],
+    *,
+    is_old: bool,
 ) -> None:
-    """As a hash join and as the sort-merge join that spills, with filters above."""
+    """As a hash join of either side and as the sort-merge join that spills, with filters above."""
     if join_type in (JoinType.SEMI, JoinType.ANTI):
         chosen = FILTERS[FILTERS.index(chosen) % ONE_SIDED]
     kind, (left, right) = data
@@ -139,8 +148,8 @@ def test_a_join_has_the_rows_of_spark(
             for first, leaves in ((1, left), (11, right))
         ]
         nodes: list[PlanNode] = [
-            scan_of(schema_of(kind, 1)),
-            scan_of(schema_of(kind, 11)),
+            replace(scan_of(schema_of(kind, 1)), num_rows=stated[0]),
+            replace(scan_of(schema_of(kind, 11)), num_rows=stated[1]),
             Join(0, 1, join_type, condition_of(condition)),
             where(2, chosen[0]),
         ]
@@ -162,8 +171,10 @@ def test_a_join_has_the_rows_of_spark(
 
 
 @hypothesis_settings(max_examples=25, deadline=None)
-@given(data=sides())
-def test_rows_get_whether_they_have_a_partner_and_the_value_of_a_subquery(data: Sides) -> None:
+@given(data=sides(), stated=ROW_COUNTS)
+def test_rows_get_whether_they_have_a_partner_and_the_value_of_a_subquery(
+    data: Sides, stated: tuple[int, int]
+) -> None:
     """NULL is never a partner; the value of no rows is NULL, which no row compares with."""
     kind, (left, right) = data
     rows, others = [*chain(*left)], [*chain(*right)]
@@ -179,7 +190,10 @@ def test_rows_get_whether_they_have_a_partner_and_the_value_of_a_subquery(data: 
             )
             for first, leaves in ((1, left), (11, right))
         ]
-        scans = [scan_of(schema_of(kind, first)) for first in (1, 11)]
+        scans = [
+            replace(scan_of(schema_of(kind, first)), num_rows=rows_)
+            for first, rows_ in zip((1, 11), stated, strict=True)
+        ]
         existence = Join(0, 1, JoinType.EXISTENCE, condition_of("(`c1` = `c11`)"), exists=50)
         found = computed([*scans, existence], relations)
         most = Group(

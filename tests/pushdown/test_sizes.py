@@ -1,4 +1,4 @@
-"""How many rows operators have at most, from what the manifest knows of columns."""
+"""How many rows operators have, from what the manifest knows, and which sides joins build."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pennon.plan import (
     Group,
     Join,
     JoinType,
+    Limit,
     OneRow,
     Plan,
     PlanNode,
@@ -20,6 +21,9 @@ from pennon.plan import (
     Scan,
     Union,
 )
+from pennon.pushdown import Semantics
+from pennon.pushdown.query import fragment_query
+from pennon.pushdown.selects.built_sides import BuiltSides
 from pennon.pushdown.sizes import MOST_PAIRS, sizes_of
 
 ROWS = 1_000_000
@@ -121,3 +125,79 @@ def test_an_equality_of_expressions_finds_partners_without_comparing_all_pairs(
         )
     )
     assert (sizes_of(large)[2].pairs <= MOST_PAIRS) == is_hashed
+
+
+LARGE = 5_000_000
+
+
+def scan(first: int, num_rows: int | None, *, is_filtered: bool = False) -> Scan:
+    scanned = scan_of(pa.schema([(f"c{first}", pa.int64())]))
+    return replace(scanned, num_rows=num_rows, is_filtered=is_filtered)
+
+
+def join(
+    left: int, right: int, join_type: JoinType = JoinType.INNER, keys: tuple = (1, 11)
+) -> Join:
+    text = f"(`c{keys[0]}` = `c{keys[1]}`)"
+    return Join(left, right, join_type, condition_of(text), equated=(keys,))
+
+
+def is_right(*nodes: PlanNode) -> bool:
+    """Whether the last join's right side is built."""
+    last = nodes[-1]
+    assert isinstance(last, Join)
+    return BuiltSides(nodes).is_right(last)
+
+
+def test_each_dimension_of_a_star_is_built() -> None:
+    """Also above the join with the first, of which few rows need not be left."""
+    nodes: list[PlanNode] = [scan(1, LARGE), scan(11, 5), join(0, 1), scan(21, 70_000)]
+    nodes.append(join(2, 3, keys=(1, 21)))
+    assert is_right(*nodes[:3])
+    assert is_right(*nodes)
+    assert not is_right(nodes[1], nodes[0], join(0, 1))
+    sql = fragment_query(nodes, 4, Semantics()).sql
+    assert sql.index("`r2`") < sql.index("`r1`") < sql.index("`r0`")
+
+
+def test_what_joins_of_large_tables_leave_is_built_beside_a_large_one() -> None:
+    returns: list[PlanNode] = [scan(1, LARGE), scan(11, 400_000), join(0, 1)]
+    assert not is_right(*returns, scan(21, 2_000_000), join(2, 3, keys=(1, 21)))
+    assert is_right(*returns, scan(21, 200_000), join(2, 3, keys=(1, 21)))
+
+
+FEWER = [
+    [scan(1, 900_000)],
+    [scan(1, 3_000_000, is_filtered=True)],
+    [scan(1, 3_000_000), where(0, "(`c1` > 5)")],
+    [scan(1, 3_000_000), grouped(0, [output_of(1, "`c1`", pa.int64())], [])],
+    [scan(1, None), Limit(0, 100)],
+    [scan(1, LARGE), scan(2, 9), join(0, 1, JoinType.SEMI, (1, 2))],
+]
+NOT_FEWER = [
+    [scan(1, 3_000_000)],
+    [scan(1, 3_000_000), where(0, "TRUE")],
+    [scan(1, None)],
+    [scan(1, 500), scan(2, LARGE), Union((0, 1), ((1, (1, 2)),))],
+    [scan(1, LARGE), scan(2, 9), join(0, 1, JoinType.ANTI, (1, 2))],
+    [scan(1, LARGE), scan(2, 9), join(0, 1, JoinType.LEFT, (1, 2))],
+    [scan(1, 9), scan(2, LARGE), join(0, 1, JoinType.RIGHT, (1, 2))],
+    [scan(1, 9), scan(2, LARGE), join(0, 1, JoinType.FULL, (1, 2))],
+    [scan(1, 9_000), scan(2, 9_000), Join(0, 1, JoinType.INNER)],
+]
+
+
+def operators(left: list[PlanNode]) -> str:
+    return "-".join(type(node).__name__ for node in left)
+
+
+@pytest.mark.parametrize("left", FEWER, ids=operators)
+def test_fewer_rows_than_a_large_table_are_built(left: list[PlanNode]) -> None:
+    at = len(left)
+    assert not is_right(*left, scan(31, 1_000_000), join(at - 1, at, keys=(1, 31)))
+
+
+@pytest.mark.parametrize("left", NOT_FEWER, ids=operators)
+def test_beside_more_rows_a_large_table_is_built(left: list[PlanNode]) -> None:
+    at = len(left)
+    assert is_right(*left, scan(31, 1_000_000), join(at - 1, at, keys=(1, 31)))

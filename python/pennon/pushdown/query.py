@@ -35,6 +35,7 @@ from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import Typed, cast, is_carried, is_plain
 from pennon.pushdown.known_ranges import range_below
 from pennon.pushdown.selects.aggregated import aggregated
+from pennon.pushdown.selects.built_sides import BuiltSides
 from pennon.pushdown.selects.filtered import filtered
 from pennon.pushdown.selects.grouped import Aggregate, grouped, is_over_groups
 from pennon.pushdown.selects.grouping_sets import grouping_sets
@@ -60,8 +61,7 @@ if TYPE_CHECKING:
     from pennon.predicate.semantics import Semantics
     from pennon.pushdown.partners import Restriction
 
-# So many rows a task may hold to find the first ones.
-_MOST_ORDERED: Final = 100_000
+_MOST_ORDERED: Final = 100_000  # rows that a task may hold to find the first ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +167,7 @@ class FragmentWriter:
         self.is_limited = False  # whether a limit of the whole is above
         self.skipped: dict[int, int] = {}  # how many of the first rows by an order are left out
         self.semantics = semantics
+        self.built = BuiltSides(nodes)
         self.replicated = replicated
         self.scans: list[int] = []
         self.parts: list[FragmentQuery] = []
@@ -329,8 +330,8 @@ class FragmentWriter:
 
     def join(self, position: int, node: Join) -> Selected:
         """Write a join."""
-        left, right = self.select(node.left), self.select(node.right)
         self.implied |= node.implied
+        left, right = self.select(node.left), self.select(node.right)
         if null_aware_pair(node) is not None and not is_repeatable(self.nodes, node.right):
             raise Declined(why="NOT IN some rows of many, which DataFusion would choose twice")
         if node.join_type is JoinType.SCALAR:
@@ -338,7 +339,8 @@ class FragmentWriter:
             if not is_one_row(self.nodes, node.right):
                 right = only_row(f"t{position}o", right)
         known = partial(range_below, self.nodes, position)
-        return joined(f"t{position}", node, (left, right), self.semantics, known)
+        name, is_right = f"t{position}", self.built.is_right(node)
+        return joined(name, node, (left, right), self.semantics, known, builds_right=is_right)
 
     def expanded(self, name: str, node: Expand, below: Selected) -> Selected:
         """Write the rows of an expansion: each row beside the number of each projection."""

@@ -64,6 +64,7 @@ _SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
     JoinType.SEMI: ("LEFT", "SEMI"),
     JoinType.ANTI: ("LEFT", "ANTI"),
 }
+_MIRRORED: Final = {"LEFT": "RIGHT", "RIGHT": "LEFT"}
 # The rows of the right side of NOT IN, and those of them that are not NULL.
 _ROWS: Final = "n"
 _VALUES: Final = "m"
@@ -78,6 +79,8 @@ def joined(
     inputs: tuple[Selected, Selected],
     semantics: Semantics,
     known: Callable[[str], ValueRange | None],
+    *,
+    builds_right: bool,
 ) -> Selected:
     """Join two inputs.
 
@@ -87,6 +90,8 @@ def joined(
         inputs: The left one and the right one.
         semantics: The session's.
         known: The range of a column's values, where it is known.
+        builds_right: Whether the hash table is made of the right one: DataFusion makes it of the
+            one that is written first.
 
     Raises:
         Declined: The join is not known to give Spark's rows.
@@ -95,7 +100,7 @@ def joined(
     if set(left.types) & set(right.types):
         raise Declined(why="a column that stands on both sides of a join")
     if node.join_type is JoinType.EXISTENCE:
-        return _existence(name, node, inputs, semantics)
+        return _existence(name, node, inputs, semantics, builds_right=builds_right)
     if node.join_type is JoinType.SCALAR:
         return _beside(name, inputs)
     side_and_kind = _SIDES.get(node.join_type)
@@ -108,19 +113,23 @@ def joined(
     condition = _condition(node, inputs, semantics, known)
     is_filter = node.join_type in (JoinType.SEMI, JoinType.ANTI)
     types = left.types if is_filter else both
-    side, kind = side_and_kind
-    partners = right.select
     if is_filter and node.is_null_safe:
         # EXCEPT and INTERSECT: DataFusion compares a row with all the copies of its partner.
         partners = selected_from(right, f"{name}s", quoted_columns(right.types)).distinct(
             copy=False
         )
+        right = Selected(partners, right.types)
+    side, kind = side_and_kind
+    if builds_right:
+        left, right = right, left
+        side = _MIRRORED.get(side, side)
     beside = exp.Join(
-        this=partners.subquery(f"{name}r", copy=False),
+        this=right.select.subquery(f"{name}r", copy=False),
         on=condition,
         **{word: text for word, text in (("side", side), ("kind", kind)) if text},
     )
-    filled = {JoinType.LEFT: right.types, JoinType.RIGHT: left.types, JoinType.FULL: both}
+    of_left, of_right = (side.types for side in inputs)
+    filled = {JoinType.LEFT: of_right, JoinType.RIGHT: of_left, JoinType.FULL: both}
     names = filled.get(node.join_type)
     if names is None:
         select = selected_from(left, name, quoted_columns(types))
@@ -212,9 +221,10 @@ def restricted_to_keys(name: str, below: Selected, key: str, keys: Selected) -> 
         raise Declined(why="a key that is no value of the other side as it is")
     partner = selected_from(keys, f"{name}v", [named(exp.column(column, quoted=True), _VALUE)])
     equal = exp.EQ(this=exp.column(key, quoted=True), expression=exp.column(_VALUE, quoted=True))
-    select = selected_from(below, f"{name}b", quoted_columns(below.types))
-    beside = partner.subquery(f"{name}w", copy=False)
-    select.append("joins", exp.Join(this=beside, on=equal, side="LEFT", kind="SEMI"))
+    columns = quoted_columns(below.types)
+    select = selected_columns(columns).from_(partner.subquery(f"{name}w", copy=False), copy=False)
+    beside = below.select.subquery(f"{name}b", copy=False)
+    select.append("joins", exp.Join(this=beside, on=equal, side="RIGHT", kind="SEMI"))
     return Selected(select, below.types)
 
 
@@ -254,8 +264,9 @@ def _not_in(
     equality = exp.EQ(this=enclosed(comparable(value)), expression=enclosed(comparable(member)))
     columns = quoted_columns(left.types)
     partner = right.select.copy().subquery(f"{name}r", copy=False)
-    lonely = selected_from(left, name, columns)
-    lonely.append("joins", exp.Join(this=partner, on=equality, side="LEFT", kind="ANTI"))
+    lonely = selected_columns(columns).from_(partner, copy=False)
+    rows_of_left = left.select.subquery(name, copy=False)
+    lonely.append("joins", exp.Join(this=rows_of_left, on=equality, side="RIGHT", kind="ANTI"))
     rows, values = exp.Count(this=exp.Star()), exp.Count(this=member.tree.copy())
     counted = selected_from(right, f"{name}s", [named(rows, _ROWS), named(values, _VALUES)])
     all_rows, all_values = quoted_columns([_ROWS, _VALUES])
@@ -267,8 +278,8 @@ def _not_in(
         ),
     )
     select = selected_columns([column.copy() for column in columns])
-    select = select.from_(lonely.subquery(f"{name}l", copy=False))
-    beside = exp.Join(this=counted.subquery(f"{name}n", copy=False), kind="CROSS")
+    select = select.from_(counted.subquery(f"{name}n", copy=False))
+    beside = exp.Join(this=lonely.subquery(f"{name}l", copy=False), kind="CROSS")
     select.append("joins", beside)
     return Selected(select.where(kept, copy=False), left.types)
 
@@ -277,14 +288,18 @@ def _beside(name: str, inputs: tuple[Selected, Selected]) -> Selected:
     """Write the value of a subquery, which has one row, beside all rows."""
     left, right = inputs
     types = {**left.types, **right.types}
-    select = selected_from(left, name, quoted_columns(types))
-    value = right.select.subquery(f"{name}r", copy=False)
-    select.append("joins", exp.Join(this=value, kind="CROSS"))
+    select = selected_from(right, f"{name}r", quoted_columns(types))
+    select.append("joins", exp.Join(this=left.select.subquery(name, copy=False), kind="CROSS"))
     return Selected(select, types)
 
 
 def _existence(
-    name: str, node: Join, inputs: tuple[Selected, Selected], semantics: Semantics
+    name: str,
+    node: Join,
+    inputs: tuple[Selected, Selected],
+    semantics: Semantics,
+    *,
+    builds_right: bool,
 ) -> Selected:
     """Write an existence join: an outer one with the different values that partners have.
 
@@ -311,11 +326,14 @@ def _existence(
     ]
     has_partner = varying(exp.Not(this=is_null(exp.column(_FOUND, quoted=True))))
     exists = f"c{node.exists}"
+    first, second, side = left, Selected(partners, {}), "LEFT"
+    if builds_right:
+        first, second, side = second, left, "RIGHT"
     beside = exp.Join(
-        this=partners.subquery(f"{name}r", copy=False), on=exp.and_(*equal), side="LEFT"
+        this=second.select.subquery(f"{name}r", copy=False), on=exp.and_(*equal), side=side
     )
     columns = [*quoted_columns(left.types), named(has_partner, exists)]
-    select = _outer(name, left, beside, [*left.types, _FOUND], columns)
+    select = _outer(name, first, beside, [*left.types, _FOUND], columns)
     return Selected(select, {**left.types, exists: pa.bool_()})
 
 
