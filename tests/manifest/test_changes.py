@@ -152,6 +152,18 @@ def test_versions_that_hold_no_rows_tell_no_changes(tmp_path: Path) -> None:
         table.changes(table.version - 1)
 
 
+def test_a_column_that_needs_a_value_leaves_the_changes_as_they_are(tmp_path: Path) -> None:
+    """Writers were kept away before the first row; afterwards the statement is refused at once."""
+    table = pennon.create(tmp_path / "t", SCHEMA, partition_by=["k"])
+    first = table.version
+    table.add_column("n", pa.int32(), nullable=False)
+    last = table.append([{"id": 1, "k": "a", "n": 5}])
+    with pytest.raises(UnsupportedTableChange, match="rows that are stored already"):
+        table.add_column("m", pa.int32(), nullable=False)
+    assert table.refresh().version == last
+    assert table.changes(first)["n"].to_pylist() == [5]
+
+
 def test_partitions_that_are_read_at_a_branch_tell_no_changes(tmp_path: Path) -> None:
     table = pennon.create(tmp_path / "t", SCHEMA, partition_by=["k"])
     table.append([{"id": 1, "k": "a"}])

@@ -108,10 +108,14 @@ def alter_table(
             case OrderChange(order):
                 changes = [_order_property(order)]
 
-    def change(table: Table, mode: str | None = None) -> ManifestOutcome:
+    def checked(table: Table) -> _Changed:
         changed = _Changed(table.snapshot.schema)
         for statement_change in changes:
             changed = _apply(table, changed, statement_change)
+        return changed
+
+    def change(table: Table, mode: str | None = None) -> ManifestOutcome:
+        changed = checked(table)
         if not len(changed.schema.arrow):
             raise UnsupportedTableChange(
                 change="drop all columns",
@@ -149,14 +153,20 @@ def alter_table(
     return _until_committed(
         catalog,
         identifier,
-        _beside_writers(change) if any(map(_needs_no_rows, changes)) else change,
+        _beside_writers(change, checked) if any(map(_needs_no_rows, changes)) else change,
     )
 
 
-def _beside_writers(change: Callable[[Table, str | None], ManifestOutcome]) -> _Change:
-    """Keep writers away until the change is made, which ends that, too."""
+def _beside_writers(
+    change: Callable[[Table, str | None], ManifestOutcome], checked: Callable[[Table], object]
+) -> _Change:
+    """Keep writers away until the change is made, which ends that, too.
+
+    What is refused of the rows that are there already is refused before: it leaves no version.
+    """
 
     def fenced(table: Table) -> ManifestOutcome:
+        checked(table)
         mode = STRONG if table.snapshot.is_strong else WEAK
         with without_writers(table.snapshot, ALTERED) as fence:
             return change(replace(table, snapshot=fence.snapshot), mode)
