@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pennon.errors import PartitionFieldNotFound, UnsupportedTransform
 from pennon.spec.evolution import add_field, drop_field, replace_field
@@ -26,6 +26,7 @@ __all__ = [
     "calls_of",
     "clustering",
     "evolved_spec",
+    "of_columns",
     "partitioned_by",
     "partitioned_by_columns",
     "partitioning",
@@ -98,7 +99,9 @@ def partitioned_by_columns(
     return dict(zip(partitioned_by(spec, schema), sources, strict=True))
 
 
-def clustering(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SparkTransform, ...]:
+def clustering(
+    spec: PartitionSpec, schema: NamespaceSchema, *, has_functions: bool = True
+) -> tuple[SparkTransform, ...]:
     """Give the transforms by which Spark has to distribute and sort rows before a write.
 
     A field that Spark cannot evaluate is replaced by its source columns: rows of one partition
@@ -107,17 +110,23 @@ def clustering(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SparkTrans
     Args:
         spec: The spec that is written with.
         schema: The full namespace schema.
+        has_functions: Whether Spark knows the catalog, which has the transforms' functions.
     """
     transforms: list[SparkTransform] = []
     for function in spec_functions(spec, schema):
-        for transform in _evaluable(function, _columns(function, schema)):
+        columns = _columns(function, schema)
+        for transform in _evaluable(function, columns, has_functions=has_functions):
             if transform not in transforms:
                 transforms.append(transform)
     return tuple(transforms)
 
 
 def sorting(
-    spec: PartitionSpec, schema: NamespaceSchema, order: WriteOrder | None
+    spec: PartitionSpec,
+    schema: NamespaceSchema,
+    order: WriteOrder | None,
+    *,
+    has_functions: bool = True,
 ) -> tuple[SparkTransform, ...]:
     """Give what Spark has to sort the rows of a task by before a write.
 
@@ -128,14 +137,37 @@ def sorting(
         spec: The spec that is written with.
         schema: The full namespace schema.
         order: The table's write order, if it has one.
+        has_functions: Whether Spark knows the catalog.
     """
     if order is None:
-        return clustering(spec, schema)
+        return clustering(spec, schema, has_functions=has_functions)
     transforms: list[SparkTransform] = []
     for function in spec_functions(spec, schema):
-        if function.grouping.spark_name is not None:
-            transforms += _evaluable(function, _columns(function, schema))
+        if _is_evaluable(function, has_functions=has_functions):
+            columns = _columns(function, schema)
+            transforms += _evaluable(function, columns, has_functions=has_functions)
     return (*transforms, *map(sort_key, order.columns))
+
+
+def of_columns(
+    transforms: Iterable[SparkTransform], names: Iterable[str]
+) -> tuple[SparkTransform, ...]:
+    """Leave out what is computed of columns that rows come without: there it is constant.
+
+    Args:
+        transforms: Of ``clustering`` or ``sorting``.
+        names: The columns of the rows, in any case.
+    """
+    known = {name.casefold() for name in names}
+
+    def is_known(argument: Mapping[str, Sequence[str]]) -> bool:
+        return "column" not in argument or argument["column"][0].casefold() in known
+
+    return tuple(
+        transform
+        for transform in transforms
+        if all(map(is_known, cast("list[Mapping[str, Sequence[str]]]", transform["arguments"])))
+    )
 
 
 def sort_key(column: OrderColumn) -> SparkTransform:
@@ -220,9 +252,16 @@ def _typed(function: SpecFunction, columns: list[dict[str, object]]) -> SparkTra
             return {"function": transform.type, "arguments": columns}
 
 
-def _evaluable(function: SpecFunction, columns: list[dict[str, object]]) -> list[SparkTransform]:
+def _is_evaluable(function: SpecFunction, *, has_functions: bool) -> bool:
+    has_name = function.grouping.spark_name is not None
+    return has_name and (has_functions or function.grouping.is_identity)
+
+
+def _evaluable(
+    function: SpecFunction, columns: list[dict[str, object]], *, has_functions: bool
+) -> list[SparkTransform]:
     name = function.grouping.spark_name
-    if name is None:
+    if not _is_evaluable(function, has_functions=has_functions):
         return [{"function": "identity", "arguments": [column]} for column in columns]
     transform = function.grouping.transform
     literals = [{"literal": transform.num_buckets}] if isinstance(transform, Bucket) else []

@@ -68,6 +68,49 @@ def test_a_batch_that_is_sent_again_after_a_restart_is_there_once(
     assert [row.e for row in epochs.collect() if row.e is not None] == ["0", "1", "2", "3", "4"]
 
 
+@pytest.mark.parametrize("by_path", [False, True])
+def test_a_stream_is_started_by_name_or_path_whatever_the_transforms(
+    spark: SparkSession, namespace: str, tmp_path: Path, *, by_path: bool
+) -> None:
+    """Spark has no catalog there, and so none of the functions that rows are distributed by."""
+    table, folder, checkpoint = f"{namespace}.t", tmp_path / "arriving", tmp_path / "checkpoint"
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT, k BIGINT, day DATE, s STRING) "
+        "PARTITIONED BY (days(day), bucket(4, id), truncate(1, s), k)"
+    )
+    target = table
+    if by_path:
+        (target,) = (
+            spark.sql(f"DESCRIBE EXTENDED {table}").where("col_name = 'Location'").first()[1:2]
+        )
+    arrive(spark, folder, 0)
+    rows = streamed(spark, folder).selectExpr(
+        "id", "DATE '2024-02-28' + CAST(id % 3 AS INT) AS day", "CONCAT(CHAR(97 + id % 2), id) AS s"
+    )
+    query = (
+        rows.writeStream.option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .format("pennon")
+        .start(target)
+    )
+    assert query.awaitTermination(240)
+    assert ids(spark, table) == list(range(40))
+    kept = spark.table(table).where("day = DATE '2024-02-29' AND s LIKE 'a%' AND k IS NULL")
+    assert kept.count() == sum(n % 3 == 1 and n % 2 == 0 for n in range(40))
+
+
+def test_a_stream_without_a_column_of_the_partitioning_writes_null(
+    spark: SparkSession, namespace: str, tmp_path: Path
+) -> None:
+    table, folder = f"{namespace}.t", tmp_path / "arriving"
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, k BIGINT) PARTITIONED BY (k, bucket(2, id))")
+    spark.sql(f"ALTER TABLE {table} WRITE ORDERED BY k, id DESC")
+    arrive(spark, folder, 0)
+    write(streamed(spark, folder).select("id"), table, tmp_path / "checkpoint")
+    assert ids(spark, table) == list(range(40))
+    assert spark.table(table).where("k IS NULL").count() == 40
+
+
 def test_complete_results_replace_those_of_the_batch_before(
     spark: SparkSession, namespace: str, tmp_path: Path
 ) -> None:

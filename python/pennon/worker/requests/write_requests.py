@@ -10,7 +10,7 @@ from pennon.catalog.columns.spark_types import arrow_schema
 from pennon.catalog.columns.stream_columns import check_stream_columns
 from pennon.catalog.ddl.evolving_columns import evolves_by
 from pennon.catalog.layouts import STORED_TABLES, stored_table
-from pennon.catalog.partitioning import clustering, sorting
+from pennon.catalog.partitioning import clustering, of_columns, sorting
 from pennon.catalog.tables.loaded_table import reopen_newest
 from pennon.catalog.write_mode import WriteMode
 from pennon.catalog.write_options import check_options
@@ -42,8 +42,13 @@ def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
         table = _table(request.catalog, request.table)
     mode = table.check_write(_mode(request.mode), request.predicates)
     spec, columns = table.snapshot.current_spec, table.snapshot.schema
-    clustered = clustering(spec, columns)
-    sorted_by = sorting(spec, columns, table.write_order)
+    # A stream that is started with a path or a name knows no catalog.
+    has_functions = not (request.is_stream and "path" in request.options)
+    clustered = clustering(spec, columns, has_functions=has_functions)
+    sorted_by = sorting(spec, columns, table.write_order, has_functions=has_functions)
+    if request.is_stream:
+        names = arrow_schema(request.schema).names
+        clustered, sorted_by = of_columns(clustered, names), of_columns(sorted_by, names)
     if mode is WriteMode.DELETE:
         clustered = sorted_by = ()  # no row is written, and those that go may come in any order
     elif mode.is_row_level and clustered:
