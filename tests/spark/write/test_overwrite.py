@@ -66,6 +66,19 @@ def test_insert_overwrite_of_a_partition_replaces_it_alone(spark: SparkSession, 
     assert sorted_rows(spark.table(table)) == [(7, "b"), (8, None), (9, "a")]
 
 
+def test_names_in_conditions_are_as_the_session_has_them(
+    spark: SparkSession, namespace: str, table: str
+) -> None:
+    spark.sql(f"INSERT INTO {table} REPLACE WHERE DEP = 'b' SELECT 7, 'b'")
+    rows(spark, "c", 8).writeTo(table).overwrite(col("Dep") == "c")
+    assert sorted_rows(spark.table(table)) == [(1, "a"), (2, "a"), (4, None), (7, "b"), (8, "c")]
+    nested = f"{namespace}.nested"
+    spark.sql(f"CREATE TABLE {nested} (Id INT, St STRUCT<Ab: INT>) PARTITIONED BY (st.ab)")
+    spark.sql(f"INSERT INTO {nested} VALUES (1, named_struct('ab', 1)), (2, named_struct('ab', 2))")
+    spark.sql(f"INSERT INTO {nested} REPLACE WHERE ST.AB = 2 SELECT 9, named_struct('ab', 2)")
+    assert [row.Id for row in spark.table(nested).orderBy("id").collect()] == [1, 9]
+
+
 def test_dataframe_overwrites_by_a_condition(spark: SparkSession, table: str) -> None:
     rows(spark, "b", 7).writeTo(table).overwrite(col("dep").isin("b", "c"))
     assert sorted_rows(spark.table(table)) == [(1, "a"), (2, "a"), (4, None), (7, "b")]

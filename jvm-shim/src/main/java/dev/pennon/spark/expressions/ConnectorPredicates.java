@@ -25,6 +25,7 @@ import org.apache.spark.sql.connector.expressions.Extract;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 
@@ -130,19 +131,24 @@ public final class ConnectorPredicates {
         : outline.mapChildren(child -> filled(child, operands));
   }
 
+  /** A column or a field of one, in whatever case the session lets its name be written. */
   private Expression column(NamedReference reference) throws TypedLiteral.NotWritable {
     StructType struct = schema;
     Expression column = null;
     for (String name : reference.fieldNames()) {
-      if (struct == null || struct.getFieldIndex(name).isEmpty()) {
-        throw new TypedLiteral.NotWritable();
-      }
+      StructField field = field(struct, name);
       column =
-          column == null
-              ? DataTypeUtils.toAttribute(struct.fields()[struct.fieldIndex(name)])
-              : Columns.field(column, name);
-      struct = column.dataType() instanceof StructType inner ? inner : null;
+          column == null ? DataTypeUtils.toAttribute(field) : Columns.field(column, field.name());
+      struct = field.dataType() instanceof StructType inner ? inner : new StructType();
     }
     return column;
+  }
+
+  private static StructField field(StructType struct, String name)
+      throws TypedLiteral.NotWritable {
+    return Stream.of(struct.fields())
+        .filter(field -> (boolean) SQLConf.get().resolver().apply(field.name(), name))
+        .findFirst()
+        .orElseThrow(TypedLiteral.NotWritable::new);
   }
 }

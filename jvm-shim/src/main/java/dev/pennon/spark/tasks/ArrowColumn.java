@@ -191,20 +191,16 @@ class ArrowColumn extends ColumnVector {
 
   @Override
   public ColumnarArray getArray(int row) {
-    throw notNested();
+    throw new UnsupportedOperationException(dataType().sql());
   }
 
   @Override
   public ColumnarMap getMap(int row) {
-    throw notNested();
+    throw new UnsupportedOperationException(dataType().sql());
   }
 
   @Override
   public ColumnVector getChild(int ordinal) {
-    throw notNested();
-  }
-
-  private UnsupportedOperationException notNested() {
-    return new UnsupportedOperationException("a column of " + dataType() + " holds no other values");
+    throw new UnsupportedOperationException(dataType().sql());
   }
 }
