@@ -108,14 +108,8 @@ def alter_table(
             case OrderChange(order):
                 changes = [_order_property(order)]
 
-    def checked(table: Table) -> _Changed:
-        changed = _Changed(table.snapshot.schema)
-        for statement_change in changes:
-            changed = _apply(table, changed, statement_change)
-        return changed
-
     def change(table: Table, mode: str | None = None) -> ManifestOutcome:
-        changed = checked(table)
+        changed = _all_applied(table, changes)
         if not len(changed.schema.arrow):
             raise UnsupportedTableChange(
                 change="drop all columns",
@@ -153,12 +147,13 @@ def alter_table(
     return _until_committed(
         catalog,
         identifier,
-        _beside_writers(change, checked) if any(map(_needs_no_rows, changes)) else change,
+        _beside_writers(change, changes) if any(map(_needs_no_rows, changes)) else change,
     )
 
 
 def _beside_writers(
-    change: Callable[[Table, str | None], ManifestOutcome], checked: Callable[[Table], object]
+    change: Callable[[Table, str | None], ManifestOutcome],
+    changes: Sequence[Mapping[str, object]],
 ) -> _Change:
     """Keep writers away until the change is made, which ends that, too.
 
@@ -166,12 +161,19 @@ def _beside_writers(
     """
 
     def fenced(table: Table) -> ManifestOutcome:
-        checked(table)
+        _all_applied(table, changes)
         mode = STRONG if table.snapshot.is_strong else WEAK
         with without_writers(table.snapshot, ALTERED) as fence:
             return change(replace(table, snapshot=fence.snapshot), mode)
 
     return fenced
+
+
+def _all_applied(table: Table, changes: Sequence[Mapping[str, object]]) -> _Changed:
+    changed = _Changed(table.snapshot.schema)
+    for change in changes:
+        changed = _apply(table, changed, change)
+    return changed
 
 
 def _needs_no_rows(change: Mapping[str, object]) -> bool:
