@@ -144,9 +144,8 @@ public final class ConnectorPredicates {
     return column;
   }
 
-  private static StructField field(StructType struct, String name)
-      throws TypedLiteral.NotWritable {
-    return Stream.of(struct.fields())
+  private static StructField field(StructType type, String name) throws TypedLiteral.NotWritable {
+    return Stream.of(type.fields())
         .filter(field -> (boolean) SQLConf.get().resolver().apply(field.name(), name))
         .findFirst()
         .orElseThrow(TypedLiteral.NotWritable::new);

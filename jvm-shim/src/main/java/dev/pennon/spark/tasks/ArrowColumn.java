@@ -6,6 +6,7 @@ import java.util.EnumSet;
 import java.util.Set;
 import org.apache.arrow.vector.BaseVariableWidthVector;
 import org.apache.arrow.vector.FieldVector;
+import org.apache.arrow.vector.NullVector;
 import org.apache.arrow.vector.types.Types.MinorType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.util.ArrowUtils;
@@ -46,6 +47,9 @@ class ArrowColumn extends ColumnVector {
           MinorType.VARBINARY);
   private static final int DECIMAL_BYTES = 16;
 
+  /** In the place of an address: a vector of NULLs alone has no bits. */
+  private static final long ALL_NULL = -1;
+
   private final FieldVector vector;
 
   /** Where the values are. */
@@ -74,7 +78,8 @@ class ArrowColumn extends ColumnVector {
   /** Points at what the vector holds now. */
   final void refill() {
     numNulls = vector.getNullCount();
-    validity = numNulls == 0 ? 0 : vector.getValidityBuffer().memoryAddress();
+    boolean hasBits = numNulls > 0 && !(vector instanceof NullVector);
+    validity = hasBits ? vector.getValidityBuffer().memoryAddress() : numNulls > 0 ? ALL_NULL : 0;
     point(vector);
   }
 
@@ -102,7 +107,7 @@ class ArrowColumn extends ColumnVector {
 
   @Override
   public final boolean isNullAt(int row) {
-    return validity != 0 && !isSet(validity, row);
+    return validity != 0 && (validity == ALL_NULL || !isSet(validity, row));
   }
 
   /** Nothing: the stream frees what it fills. */

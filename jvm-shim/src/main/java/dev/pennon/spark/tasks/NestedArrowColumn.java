@@ -14,34 +14,33 @@ import org.apache.spark.sql.vectorized.ColumnarMap;
  * Arrow refuse.
  */
 final class NestedArrowColumn extends ArrowColumn {
-  private final List<ArrowColumn> children;
+  private final ArrowColumn[] children;
 
   NestedArrowColumn(FieldVector vector) {
     super(vector);
     FieldVector parent = vector instanceof MapVector map ? map.getDataVector() : vector;
-    children = parent.getChildrenFromFields().stream().map(ArrowColumn::over).toList();
+    List<FieldVector> columns = parent.getChildrenFromFields();
+    children = columns.stream().map(ArrowColumn::over).toArray(ArrowColumn[]::new);
   }
 
   @Override
   void point(FieldVector refilled) {
     offsets = refilled instanceof ListVector ? refilled.getOffsetBuffer().memoryAddress() : 0;
-    children.forEach(ArrowColumn::refill);
+    List.of(children).forEach(ArrowColumn::refill);
   }
 
   @Override
   public ColumnarArray getArray(int row) {
-    int first = start(row);
-    return new ColumnarArray(children.get(0), first, start(row + 1) - first);
+    return new ColumnarArray(children[0], start(row), start(row + 1) - start(row));
   }
 
   @Override
   public ColumnarMap getMap(int row) {
-    int first = start(row);
-    return new ColumnarMap(children.get(0), children.get(1), first, start(row + 1) - first);
+    return new ColumnarMap(children[0], children[1], start(row), start(row + 1) - start(row));
   }
 
   @Override
   public ColumnVector getChild(int ordinal) {
-    return children.get(ordinal);
+    return children[ordinal];
   }
 }
