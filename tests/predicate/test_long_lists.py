@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import column, exp
 
+from pennon.execution.engine import rows_over
 from pennon.planning.binding.bind import bind
 from pennon.planning.binding.bound_predicate import Compared
 from pennon.predicate.comparison import Comparison, Operator
@@ -28,6 +29,8 @@ LISTED_DAYS = ", ".join(f"DATE '{day}'" for day in DAYS)
         pa.array([*range(-40, 40), 1 << 40], pa.int64()),
         pa.array([f"é{number}, (" for number in range(60)]),
         pa.array(DAYS, pa.date32()),
+        # The first and the last day that Python has.
+        pa.array([*range(-719_162, -719_100), *range(2_932_850, 2_932_897)], pa.date32()),
     ],
     ids=str,
 )
@@ -69,6 +72,16 @@ def test_days_are_bound_as_one_by_one() -> None:
         assert members.comparison.literals[:2] == one.comparison.literals
         assert len(members.comparison.literals) == len(DAYS)
     assert with_short_lists(f"d IN ({LISTED_DAYS})").count("DATE") == 3
+
+
+def test_days_that_python_has_not_are_no_error() -> None:
+    far = pa.array([*range(-719_200, -719_140), *range(2_932_860, 2_932_900)], pa.date32())
+    written = condition(Comparison(Operator.IN, tuple(far)), column("d")).sql(dialect=DataFusion)
+    assert written.count("arrow_cast") == 38 + 3
+    found = rows_over(f"SELECT d FROM t WHERE {written}", {"t": pa.table({"d": far})})
+    assert found["d"].combine_chunks() == far
+    first = ", ".join(f"DATE '0000-{day:%m-%d}'" for day in DAYS)
+    assert "-719528, 'Date32'" in read_condition(f"`d` IN ({first})").sql(dialect=DataFusion)
 
 
 def test_a_day_that_no_calendar_has_is_left_to_the_parser() -> None:

@@ -36,15 +36,16 @@ _ARROW_NAMES = {
 _ZONELESS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
 # Lance reads the digits of the least number before its sign.
 _LEAST_PLAIN: Final = -(1 << 63)
+# Since 1970, of the years 1 to 9999, which Python has.
+_PLAIN_DAYS: Final = range(-719_162, 2_932_897)
 _FIELD_NAMES = {"DAYOFMONTH": "day", "DAY_OF_MONTH": "day"}
 
 
 def _literal(written: generator.Generator, scalar: pa.Scalar) -> str:
-    value = scalar.as_py()
-    if isinstance(value, int) and pa.types.is_integer(scalar.type) and value > _LEAST_PLAIN:
-        return str(value)
-    if pa.types.is_date32(scalar.type):
-        return f"DATE '{value.isoformat()}'"
+    if pa.types.is_integer(scalar.type) and scalar.as_py() > _LEAST_PLAIN:
+        return str(scalar.as_py())
+    if pa.types.is_date32(scalar.type) and scalar.value in _PLAIN_DAYS:
+        return f"DATE '{scalar.as_py()}'"
     return written.sql(to_expression(scalar))
 
 

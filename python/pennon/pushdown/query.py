@@ -330,8 +330,8 @@ class FragmentWriter:
 
     def join(self, position: int, node: Join) -> Selected:
         """Write a join."""
-        self.implied |= node.implied
         left, right = self.select(node.left), self.select(node.right)
+        self.implied |= node.implied
         if null_aware_pair(node) is not None and not is_repeatable(self.nodes, node.right):
             raise Declined(why="NOT IN some rows of many, which DataFusion would choose twice")
         if node.join_type is JoinType.SCALAR:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
+from tests.spark.statement_results import location_of
 
 import pennon
 from pennon.errors import TextTooLong
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter
 
 
 def arrive(spark: SparkSession, folder: Path, first: int) -> None:
@@ -28,13 +30,13 @@ def streamed(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def write(rows: DataFrame, table: str, checkpoint: Path, mode: str = "append") -> None:
-    query = (
-        rows.writeStream.option("checkpointLocation", str(checkpoint))
-        .outputMode(mode)
-        .trigger(availableNow=True)
-        .toTable(table)
-    )
+    query = once(rows, checkpoint).outputMode(mode).toTable(table)
     assert query.awaitTermination(240)
+
+
+def once(rows: DataFrame, checkpoint: Path) -> DataStreamWriter:
+    writer = rows.writeStream.option("checkpointLocation", str(checkpoint))
+    return writer.trigger(availableNow=True)
 
 
 def ids(spark: SparkSession, table: str) -> list[int]:
@@ -78,21 +80,12 @@ def test_a_stream_is_started_by_name_or_path_whatever_the_transforms(
         f"CREATE TABLE {table} (id BIGINT, k BIGINT, day DATE, s STRING) "
         "PARTITIONED BY (days(day), bucket(4, id), truncate(1, s), k)"
     )
-    target = table
-    if by_path:
-        (target,) = (
-            spark.sql(f"DESCRIBE EXTENDED {table}").where("col_name = 'Location'").first()[1:2]
-        )
     arrive(spark, folder, 0)
     rows = streamed(spark, folder).selectExpr(
         "id", "DATE '2024-02-28' + CAST(id % 3 AS INT) AS day", "CONCAT(CHAR(97 + id % 2), id) AS s"
     )
-    query = (
-        rows.writeStream.option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .format("pennon")
-        .start(target)
-    )
+    target = location_of(spark, table) if by_path else table
+    query = once(rows, checkpoint).format("pennon").start(target)
     assert query.awaitTermination(240)
     assert ids(spark, table) == list(range(40))
     kept = spark.table(table).where("day = DATE '2024-02-29' AND s LIKE 'a%' AND k IS NULL")
@@ -185,8 +178,7 @@ def test_the_columns_of_a_stream_are_checked_as_those_of_a_statement(
     )
     found = spark.sql(f"SELECT k, v, c, n FROM {table}").collect()
     assert sorted(map(tuple, found)) == sorted((n % 3, "abc", "a  ", 1) for n in range(40))
-    described = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
-    location = next(row.data_type for row in described if row.col_name == "Location")
+    location = location_of(spark, table)
     with pytest.raises(TextTooLong, match=r"VARCHAR\(3\)"):
         pennon.open(location).append([{"k": 100, "v": "abcd"}])
     pennon.open(location).append([{"k": 100, "v": "äöü ", "c": "b"}])

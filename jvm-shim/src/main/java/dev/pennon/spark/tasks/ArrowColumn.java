@@ -135,7 +135,7 @@ class ArrowColumn extends ColumnVector {
     return Platform.getInt(null, values + ((long) row << 2));
   }
 
-  /** BIGINT, timestamps in microseconds, and times in nanoseconds. */
+  /** BIGINT, timestamps and intervals in microseconds, and times in nanoseconds. */
   @Override
   public long getLong(int row) {
     return Platform.getLong(null, values + ((long) row << 3));
