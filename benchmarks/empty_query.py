@@ -13,9 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.side_by_side import SPARK_CONF, cpu_seconds, descendants, print_table
-
-import pennon
+from benchmarks.side_by_side import cpu_seconds, descendants, print_table, quiet_session
 
 _ROUNDS = 40
 _WARM = 15
@@ -27,10 +25,7 @@ def main() -> int:
     """Ask."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "lake").mkdir()
-        builder = pennon.spark(root=Path(folder) / "lake").master("local[2]")
-        for key, value in SPARK_CONF.items():
-            builder.config(key, value)
-        spark = builder.getOrCreate()
+        spark = quiet_session(Path(folder) / "lake")
         spark.range(0).write.parquet(f"{folder}/parquet")
         spark.read.parquet(f"{folder}/parquet").createOrReplaceTempView("parquet")
         spark.sql("CREATE NAMESPACE lance.bench")

@@ -35,9 +35,7 @@ def plain():
 
 
 def session(builder):
-    for key, value in SPARK_CONF.items():
-        builder.config(key, value)
-    return builder.master("local[2]").getOrCreate()
+    return builder.master("local[2]").config(map=SPARK_CONF).getOrCreate()
 
 
 def make() -> None:

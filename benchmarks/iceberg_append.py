@@ -17,10 +17,7 @@ from pyspark.sql import SparkSession
 def main() -> None:
     """Make the table and add the files in one commit."""
     order = json.loads(sys.stdin.read())
-    builder = SparkSession.builder.master("local[2]")
-    for key, value in order["conf"].items():
-        builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = SparkSession.builder.master("local[2]").config(map=order["conf"]).getOrCreate()
     name = order["table"]
     spark.sql(f"DROP TABLE IF EXISTS {name}")
     spark.sql(f"CREATE TABLE {name} ({order['columns']}) USING iceberg PARTITIONED BY (day, k)")

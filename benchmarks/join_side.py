@@ -28,10 +28,7 @@ def start(order: dict[str, Any]):
         import pennon
 
         builder = pennon.configure(builder, order["root"])
-    builder.master("local[2]")
-    for key, value in order["conf"].items():
-        builder.config(key, value)
-    return builder.getOrCreate()
+    return builder.master("local[2]").config(map=order["conf"]).getOrCreate()
 
 
 class Side:

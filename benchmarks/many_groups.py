@@ -18,15 +18,13 @@ import time
 from benchmarks.join_side import forget_peak
 from benchmarks.side_by_side import (
     FOLDER,
-    SPARK_CONF,
     OtherLoad,
     cpu_seconds,
     descendants,
     is_worker,
+    quiet_session,
     worker_peak_megabytes,
 )
-
-import pennon
 
 # Any number without a factor in common with the groups scatters them.
 _STRIDE = 7_368_787
@@ -41,10 +39,7 @@ def main() -> int:
     parser.add_argument("--fill", action="store_true", help="make the table and no more")
     options = parser.parse_args()
     (FOLDER / "groups_lake").mkdir(parents=True, exist_ok=True)
-    builder = pennon.spark(root=FOLDER / "groups_lake").master("local[2]")
-    for key, value in SPARK_CONF.items():
-        builder.config(key, value)
-    spark = builder.config("spark.pennon.worker.memory", options.pool).getOrCreate()
+    spark = quiet_session(FOLDER / "groups_lake", {"spark.pennon.worker.memory": options.pool})
     table, rows = f"lance.bench.groups{options.groups}", options.groups * 6 // 5
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lance.bench")
     made = f"{table.rsplit('.', maxsplit=1)[-1]}_of_{rows}_rows"

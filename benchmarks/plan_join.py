@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.side_by_side import (
     FOLDER,
     RUNS,
-    SPARK_CONF,
     cpu_seconds,
     descendants,
     print_table,
+    quiet_session,
     resident_megabytes,
     worker_peak_megabytes,
 )
 from tests.manifest.many_partitions import add_partitions
-
-import pennon
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,11 +46,7 @@ def main() -> None:
     count = parser.parse_args().partitions
     shutil.rmtree(LAKE, ignore_errors=True)
     LAKE.mkdir(parents=True)
-    builder = pennon.spark(root=LAKE).master("local[2]")
-    for key, value in SPARK_CONF.items():
-        builder.config(key, value)
-    builder.config("spark.sql.autoBroadcastJoinThreshold", "-1")
-    spark = builder.getOrCreate()
+    spark = quiet_session(LAKE, {"spark.sql.autoBroadcastJoinThreshold": "-1"})
     spark.sql("CREATE NAMESPACE lance.many")
     pairs = {
         size: [_table(spark, f"{side}{num_bytes}", count, num_bytes) for side in "lr"]

@@ -19,7 +19,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 from benchmarks.partitions_in_bulk import FIRST_DAY, PER_DAY, make_namespace
-from benchmarks.side_by_side import FOLDER, RUNS, SPARK_CONF, in_fresh_process, print_table
+from benchmarks.side_by_side import FOLDER, RUNS, in_fresh_process, print_table, quiet_session
 
 LAKE = FOLDER / "scan_lake"
 SIZES = (10_000, 100_000, 1_000_000)
@@ -98,12 +98,7 @@ def measured(location: str, count: int, name: str) -> dict[str, float]:
 
 def explained(counts: list[int]) -> list[tuple[object, ...]]:
     """Time EXPLAIN in Spark: the first of each table, and the median of the others."""
-    import pennon
-
-    builder = pennon.spark(root=LAKE).master("local[2]")
-    for key, value in SPARK_CONF.items():
-        builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = quiet_session(LAKE)
     spark.sql("SELECT 1").collect()
     rows: list[tuple[object, ...]] = []
     for count in counts:

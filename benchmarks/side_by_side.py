@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,14 +30,12 @@ SPARK_CONF = {
 }
 
 
-def quiet_session(root: Path) -> SparkSession:
-    """Start Spark on two cores, over the tables of a folder."""
+def quiet_session(root: Path, conf: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """Start Spark on two cores, over the tables of a folder, with some more settings."""
     import pennon  # here, because sides without Pennon read this module, too
 
     builder = pennon.spark(root=root).master("local[2]")
-    for key, value in SPARK_CONF.items():
-        builder.config(key, value)
-    return builder.getOrCreate()
+    return builder.config(map={**SPARK_CONF, **conf}).getOrCreate()
 
 
 def emptied(*folders: Path) -> None:

@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING
 from benchmarks.side_by_side import (
     FOLDER,
     RUNS,
-    SPARK_CONF,
     OtherLoad,
     cpu_seconds,
     descendants,
     print_table,
+    quiet_session,
 )
-
-import pennon
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,10 +60,7 @@ def main() -> None:
 def _session() -> SparkSession:
     shutil.rmtree(LAKE, ignore_errors=True)
     LAKE.mkdir(parents=True)
-    builder = pennon.spark(root=LAKE).master("local[2]")
-    for key, value in SPARK_CONF.items():
-        builder.config(key, value)
-    return builder.config("spark.sql.autoBroadcastJoinThreshold", "-1").getOrCreate()
+    return quiet_session(LAKE, {"spark.sql.autoBroadcastJoinThreshold": "-1"})
 
 
 def _make(spark: SparkSession, count: int) -> None:
