@@ -32,8 +32,9 @@ _LONGEST_SHOWN: Final = 200
 _KEPT_TREES: Final = 512
 _LONGEST_KEPT: Final = 500
 _PARENTHESES: Final = re.compile(r"[()]")
-# What most expressions of a query are.
-_NAME: Final = re.compile(r"`([^`]+)`")
+# What most expressions of a query are: a column, or a field of a struct in one.
+_PATH: Final = re.compile(r"`(?:[^`]|``)+`(?:\.`(?:[^`]|``)+`)*")
+_NAME: Final = re.compile(r"`((?:[^`]|``)+)`")
 # What the parser says of an operator without its other side: the names of its own classes.
 _MISSING: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
 
@@ -78,10 +79,25 @@ def parse_expression(sql: str) -> exp.Expression:
         PredicateSyntaxError: The text is no expression; says where.
         PredicateTooDeep: It nests deeper than Lance and DataFusion, too, would read.
     """
-    name = _NAME.fullmatch(sql)
-    if name is not None:
-        return exp.column(name[1], quoted=True)
+    path = column_path(sql)
+    if path is not None and len(path) == 1:
+        return exp.column(path[0], quoted=True)
     return _parsed(sql) if len(sql) > _LONGEST_KEPT else _kept(sql).copy()
+
+
+def column_path(sql: str) -> tuple[str, ...] | None:
+    """Give the names that an expression consists of: a column's, and those down to a field in it.
+
+    Returns:
+        The names, as Spark quotes them; None for any other expression.
+
+    Example:
+        >>> column_path("`address`.`city`"), column_path("`a` + 1")
+        (('address', 'city'), None)
+    """
+    if _PATH.fullmatch(sql) is None:
+        return None
+    return tuple(name.replace("``", "`") for name in _NAME.findall(sql))
 
 
 @lru_cache(maxsize=_KEPT_TREES)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-_COLUMN: Final = re.compile(r"`c(\d+)`((?:\.`(?:[^`]|``)*`)*)")
-_NAME: Final = re.compile(r"`((?:[^`]|``)*)`")
+from pennon.predicate.parse import column_path
+
+_COLUMN: Final = re.compile(r"c(\d+)")
 
 _Names = tuple[str, ...]
 
@@ -33,11 +34,9 @@ class ColumnNumbers:
 
     def of(self, text: str | None) -> int | None:
         """Number what a text names; None where it is no column and no field of one."""
-        column = _COLUMN.fullmatch(text or "")
-        if column is None:
-            return None
-        names = tuple(name.replace("``", "`") for name in _NAME.findall(column[2]))
-        return self._number(int(column[1]), names)
+        column, *names = column_path(text or "") or ("",)
+        number = _COLUMN.fullmatch(column)
+        return None if number is None else self._number(int(number[1]), tuple(names))
 
     def all_of(self, texts: Iterable[str | None]) -> frozenset[int]:
         """Number those of some texts that name a column, or a field of one."""
