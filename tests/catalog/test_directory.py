@@ -352,7 +352,7 @@ def test_a_table_that_is_there_gets_a_name_and_no_second_one(catalog: Catalog) -
             register_table(catalog, (parent, "other"), path)
     with pytest.raises(TableAlreadyExists, match="shop.again"):
         register_table(catalog, ("shop", "again"), location)
-    with pytest.raises(TableNotFound, match="nothing readable"):
+    with pytest.raises(TableNotFound, match=r"shop\.other: nothing readable is at .*nowhere"):
         register_table(catalog, ("shop", "other"), "nowhere")
 
 

@@ -60,7 +60,8 @@ def register_table(catalog: Catalog, identifier: Name, path: str) -> Table:
     try:
         layout = load(catalog, (location,)).snapshot.layout
     except TableNotFound as error:
-        raise TableNotFound(table=location, near="nothing readable is there") from error
+        near = f"nothing readable is at {location}"
+        raise TableNotFound(table=catalog.full_name(identifier), near=near) from error
     _check_whole(catalog, identifier, location, layout)
     _check_unnamed(catalog, directory, identifier, location)
     is_plain = layout is TableLayout.PLAIN
