@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import lance
 import pyarrow as pa
 import pytest
+from datafusion import SessionContext
 
 from pennon.errors import LeafMissing
-from pennon.execution import Fragment, LeafRead, Query, Relation, run, small_leaves
+from pennon.execution import Fragment, LeafRead, Query, Relation, leaf_table, run, small_leaves
 from pennon.execution.batches.stream_work import StreamWork
 from pennon.execution.fragment import RareFirst
 from pennon.execution.small_leaves import take_small_leaves
@@ -115,17 +116,54 @@ def test_a_filter_in_two_steps_leaves_the_same_rows(
     assert ("None" in str(found[0])) == (query is TOTALS and rest == "id > 50000")
 
 
+@pytest.mark.parametrize("query", [SUMS, TOTALS])
+@pytest.mark.parametrize("rest", ["name <> '3 of 1'", "price < 500 OR price IS NULL", "id < 0"])
+def test_a_leaf_whose_columns_are_read_before_its_filter_gives_the_same_rows(
+    table: Relation, query: Query, rest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read so, its filter stands above the limit that no filter is pushed below."""
+    monkeypatch.setattr(small_leaves, "HELD_BYTES", 0)
+    lance.dataset(tmp_path / "leaf0").delete("id % 3 = 0")
+    leaves = (replace(table.leaves[0], version=2), *table.leaves[1:])
+    filtered = replace(table, leaves=tuple(replace(leaf, residual=rest) for leaf in leaves))
+    found = []
+    for columns, is_above in ((False, True), (["name"], False), (None, False)):
+        monkeypatch.setattr(leaf_table, "late_columns", lambda *_, late=columns: late)
+        found.append(answer(query, filtered))
+        context = SessionContext()
+        leaf_table.register_relation(context, "r0", filtered, StreamWork())
+        plan = context.sql(query.sql).execution_plan().display_indent()
+        assert ("FilterExec" in plan) == is_above
+    assert found == [found[0]] * 3
+
+
+def test_a_filter_shows_how_many_rows_it_keeps(
+    table: Relation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_leaves, "SMALL_BYTES", 0)
+    for residual, held, keeps_many in (
+        ("name <> '3 of 1'", 64 << 20, True),
+        ("id < 100", 64 << 20, False),
+        ("name <> '3 of 1'", 500_000, True),  # more than that, of a leaf of 1.3 MB
+        ("name = '3 of 1'", 100, False),
+    ):
+        monkeypatch.setattr(small_leaves, "HELD_BYTES", held)
+        leaves = tuple(replace(leaf, residual=residual) for leaf in table.leaves[:2])
+        taken = take_small_leaves(replace(table, leaves=leaves), StreamWork())
+        assert taken.keeps_many is keeps_many
+
+
 def test_what_is_held_stays_within_its_bound(
     table: Relation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(small_leaves, "HELD_BYTES", 20_000)
-    taken, others = take_small_leaves(table, StreamWork())
-    held = [batch for rows in taken for batch in rows.batches]
+    taken = take_small_leaves(table, StreamWork())
+    held = [batch for rows in taken.held for batch in rows.batches]
     assert 0 < sum(batch.nbytes for batch in held) <= 20_000
-    assert {"leaf0", "leaf1"} <= {leaf.location for leaf in others.leaves}
-    nothing, none = take_small_leaves(Relation(table.namespace, (), WANTED, WANTED), StreamWork())
-    assert nothing == []
-    assert none.leaves == ()
+    assert {"leaf0", "leaf1"} <= {leaf.location for leaf in taken.others.leaves}
+    none = take_small_leaves(Relation(table.namespace, (), WANTED, WANTED), StreamWork())
+    assert list(none.held) == []
+    assert none.others.leaves == ()
 
 
 def test_a_filter_may_name_columns_that_the_query_does_not_want(table: Relation) -> None:

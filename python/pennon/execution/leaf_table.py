@@ -1,7 +1,8 @@
 """A relation as a table of DataFusion: UNION ALL of its leaves, each in the relation's schema.
 
 A leaf is read through Lance's own table provider, which takes projections and filters and knows
-its row count. How its columns become the wanted ones (``leaf/reconciliation.py``) is written as a
+its row count. A filter that keeps many rows is not given to it, for it would fetch the other
+columns late. How its columns become the wanted ones (``leaf/reconciliation.py``) is written as a
 SELECT list: a missing column is a typed NULL, a renamed one an alias, a promoted one a cast. What
 has no such form is scanned first, into batches or into a file: a range of fragments, nested
 columns, and casts that are checked value by value. So are small leaves (``small_leaves.py``),
@@ -24,6 +25,7 @@ from sqlglot import exp
 from pennon.execution.memory import pool_bytes
 from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import LeafViews
+from pennon.leaf.read.late_columns import late_columns
 from pennon.leaf.read.leaf_filter import arrow_cast, lacking
 from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.leaf.schema.promotion import stream_schema, stream_type
@@ -38,13 +40,15 @@ if TYPE_CHECKING:
     from datafusion import SessionContext
 
     from pennon.execution.batches.stream_work import StreamWork
-    from pennon.execution.fragment import LeafRead, Relation
+    from pennon.execution.fragment import Relation
+    from pennon.leaf.read.leaf_view import LeafView
     from pennon.leaf.schema.reconciliation import FieldMatch
 
 # Scanned rows stand beside the pool: those that would take more than this of it go into a file.
 _SHARE_OF_HELD: Final = 8
 # A relation without columns still counts rows.
 _NOTHING: Final = "c"
+_ALL_ROWS: Final = 1 << 53
 
 
 def register_relation(
@@ -63,8 +67,9 @@ def register_relation(
         LeafTypeMismatch: A stored type does not promote to the wanted one.
     """
     parts: list[exp.Expr] = []
-    taken, relation = take_small_leaves(relation, work)
-    for number, held in enumerate(taken):
+    taken = take_small_leaves(relation, work)
+    relation = taken.others
+    for number, held in enumerate(taken.held):
         register_rows(context, f"{name}_held_{number}", held.schema, held.batches)
         columns = _own_columns(relation.schema)
         if held.condition is not None:
@@ -72,14 +77,23 @@ def register_relation(
         parts.append(_selected(f"{name}_held_{number}", columns, held.condition))
     views = LeafViews(relation.schema, relation.namespace_schema)
     for leaf in relation.leaves:
-        part = _register_leaf(context, f"{name}_{len(parts)}", relation, leaf, views, work=work)
-        if part is not None:
-            parts.append(part)
+        dataset = relation.opened(leaf)
+        view = views.of(dataset, leaf.residual)
+        if view.is_empty:
+            continue
+        called = f"{name}_{len(parts)}"
+        if leaf.fragments is not None or not all(map(_is_expressible, view.matches)):
+            scanned = _counted(leaf.scanned(dataset, views), work)
+            _register_scanned(context, called, scanned, views.schema)
+            parts.append(_selected(called, _own_columns(relation.schema)))
+        else:
+            context.register_table(called, lance.FFILanceTableProvider(dataset))
+            is_early = taken.keeps_many or late_columns(dataset, view) is False
+            parts.append(_read_by_provider(called, view, is_early=is_early))
     if not parts:
         register_empty(context, f"{name}_none", relation.schema)
         parts.append(_selected(f"{name}_none", _own_columns(relation.schema)))
-    view = context.sql(_union(parts).sql(dialect=DataFusion))
-    context.register_view(name, view)
+    context.register_view(name, context.sql(_union(parts).sql(dialect=DataFusion)))
 
 
 def register_rows(
@@ -96,28 +110,17 @@ def register_empty(context: SessionContext, name: str, schema: pa.Schema) -> Non
     context.register_record_batches(name, [[pa.RecordBatch.from_pylist([], schema=plain)]])
 
 
-def _register_leaf(
-    context: SessionContext,
-    name: str,
-    relation: Relation,
-    leaf: LeafRead,
-    views: LeafViews,
-    *,
-    work: StreamWork,
-) -> exp.Expr | None:
-    dataset = relation.opened(leaf)
-    view = views.of(dataset, leaf.residual)
-    if view.is_empty:
-        return None
-    if leaf.fragments is not None or not all(map(_is_expressible, view.matches)):
-        scanned = _counted(leaf.scanned(dataset, views), work)
-        _register_scanned(context, name, scanned, views.schema)
-        return _selected(name, _own_columns(relation.schema))
-    condition: exp.Expr | None = None
-    if view.condition is not None:
-        condition = read_condition(view.condition)
-    context.register_table(name, lance.FFILanceTableProvider(dataset))
-    return _selected(name, list(map(_column, view.matches)), condition)
+def _read_by_provider(table: str, view: LeafView, *, is_early: bool) -> exp.Expr:
+    """Write how a leaf is read: ``is_early`` reads all of its rows, and filters them then."""
+    columns = list(map(_column, view.matches))
+    if view.condition is None:
+        return _selected(table, columns)
+    select = _selected(table, columns, read_condition(view.condition))
+    if not is_early:
+        return select
+    # DataFusion pushes no filter below a limit.
+    all_rows = exp.select(exp.Star()).from_(exp.to_table(table)).limit(_ALL_ROWS)
+    return select.from_(all_rows.subquery(table), copy=False)
 
 
 def _register_scanned(

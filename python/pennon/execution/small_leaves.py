@@ -1,10 +1,11 @@
 """Reads many small leaves into memory at once, as few tables.
 
 A table of its own costs DataFusion 3 ms per leaf (a SELECT, a plan, a scan), and a filter that it
-hands to Lance's provider fetches the columns late, at twice the time. Reading the rows here costs
-neither. Lance's own filter costs as much as reading a thousand rows, so DataFusion filters the
-rows of the smallest leaves, all those of one filter together, and what is read of these whole is
-kept for the next query. What is held is bounded by its real size.
+hands to Lance's provider fetches the columns late (``leaf/read/late_columns.py``). Reading the rows
+here costs neither, and shows how much a filter leaves. Lance's own filter costs as much as reading
+a thousand rows, so DataFusion filters the rows of the smallest leaves, all those of one filter
+together, and what is read of these whole is kept for the next query. What is held is bounded by its
+real size.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ HELD_BYTES: Final = 64 << 20
 SMALL_BYTES: Final = 4 << 20
 TINY_BYTES: Final = LEAF_BYTES
 _MOST_CONDITIONS: Final = 16
+# Columns that are fetched late for more than one row of so many had better be read as they come.
+_FEW: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +58,39 @@ class HeldRows:
     condition: exp.Expr | None = None
 
 
-def take_small_leaves(relation: Relation, work: StreamWork) -> tuple[list[HeldRows], Relation]:
+@dataclass(frozen=True, slots=True)
+class SmallLeaves:
+    """What of a relation is in memory, and what is not.
+
+    Args:
+        held: The rows, by what they still have to satisfy.
+        others: The relation of the other leaves.
+        keeps_many: Whether the filters of these keep many rows, as the first of them showed.
+    """
+
+    held: Sequence[HeldRows]
+    others: Relation
+    keeps_many: bool = False
+
+
+def take_small_leaves(relation: Relation, work: StreamWork) -> SmallLeaves:
     """Read the small leaves of a relation, and those of which a filter leaves little.
 
     Args:
         relation: What is read; one without columns is left as it is.
         work: Counts what is read here.
 
-    Returns:
-        The rows, by what they still have to satisfy; and the relation of the other leaves.
-
     Raises:
         LeafMissing: A leaf's files are gone.
         LeafTypeMismatch: A stored type does not promote to the wanted one.
     """
     if not len(relation.schema) or HELD_BYTES <= 0:
-        return [], relation
+        return SmallLeaves((), relation)
     reader = _Reader(relation, work)
     others = reader.take(relation.leaves)
     others = reader.take_filtered(others)
-    return list(reader.held.values()), replace(relation, leaves=tuple(others))
+    held = list(reader.held.values())
+    return SmallLeaves(held, replace(relation, leaves=tuple(others)), reader.keeps_many)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +120,7 @@ class _Reader:
             residual: relation.kept_rows(way.views) for residual, way in self._ways.items()
         }
         self.held: dict[str | None, HeldRows] = {}
+        self.keeps_many = False
 
     def take(self, leaves: Sequence[LeafRead]) -> list[LeafRead]:
         """Read the small leaves, several at once, and return the others."""
@@ -122,21 +139,25 @@ class _Reader:
     def take_filtered(self, leaves: Sequence[LeafRead]) -> list[LeafRead]:
         """Read leaves that have a filter, and return the others.
 
-        It ends at the first one of which much is left: one filter that keeps much is a sign for the
-        next, and little is read twice. Where little is left of the first, the next are read several
-        at once, each within a bound, so that what is held for a moment is bounded as well.
+        The first one is a sign for the next: where it keeps much, these are left to DataFusion.
+        Where little is left of it, they are read several at once, each within a bound, so that
+        what is held for a moment is bounded as well.
         """
         others = [leaf for leaf in leaves if leaf.residual is None]
         filtered = [leaf for leaf in leaves if leaf.residual is not None]
         if not filtered:
             return others
-        first = self._filtered(filtered[0], self._left)
+        room = self._left
+        first = self._filtered(filtered[0], room)
+        self.keeps_many = self._is_many(filtered[0], first, room)
         if first is None or not self._hold(first):
             return [*others, *filtered]
         rest = filtered[1:]
         if 2 * first.num_bytes * len(rest) <= self._left:
             bound = min(self._left, max(SMALL_BYTES, 4 * first.num_bytes))
             read = at_once(partial(self._filtered, most_bytes=bound), rest)
+        elif self.keeps_many:
+            return [*others, *rest]
         else:
             read = (self._filtered(leaf, self._left) for leaf in rest)
         with closing(read):
@@ -154,6 +175,13 @@ class _Reader:
                 steps = leaf.steps
                 return self._read(dataset, leaf, steps.rare, steps.rest, most_bytes)
         return self._read(dataset, leaf, leaf.residual, None, most_bytes)
+
+    def _is_many(self, leaf: LeafRead, rows: _Rows | None, most_bytes: int) -> bool:
+        """Whether a filter kept more than a few of a leaf's rows; None: more than fit."""
+        if rows is not None:
+            return _FEW * sum(batch.num_rows for batch in rows.batches) > rows.num_scanned
+        num_rows = row_count(self._relation.opened(leaf), leaf)
+        return _FEW * most_bytes > num_rows * row_bytes(self._relation.schema.types)
 
     def _find(self, leaf: LeafRead) -> _Rows | None:
         """Find the kept rows of a leaf, of which its filter has left out none."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.leaf.dataset import leaf_failure
+from pennon.leaf.read.late_columns import late_columns
 from pennon.leaf.read.leaf_view import LeafViews, leaf_name
 from pennon.leaf.read.metadata_columns import is_metadata_column, metadata_array
 from pennon.leaf.schema.array_conversion import convert_batch
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import lance
     from lance.lance import ScanStatistics
 
-    from pennon.leaf.schema.reconciliation import FieldMatch, LeafField
+    from pennon.leaf.schema.reconciliation import FieldMatch
 
 __all__ = ["DEFAULT_BATCH_SIZE", "scan_leaf", "scan_view"]
 
@@ -32,7 +33,6 @@ _BATCH_BYTES = 8 << 20
 _IO_BUFFER_BYTES = 16 << 20
 _LEAST_BYTES = 1 << 20
 _BATCH_READAHEAD = 2
-_EARLY_BYTES = 64
 _FRAGMENT_READAHEAD = 2
 _FEW_ROWS = 1024
 
@@ -129,7 +129,7 @@ def scan_view(
         batch_readahead=_BATCH_READAHEAD,
         fragment_readahead=_FRAGMENT_READAHEAD,
         io_buffer_size=max(_IO_BUFFER_BYTES // num_at_once, _LEAST_BYTES),
-        late_materialization=_fetched_late(dataset, view.fields, names),
+        late_materialization=late_columns(dataset, view),
         scan_stats_callback=None if counted is None else statistics.append,
     )
     if counted is None:
@@ -173,35 +173,6 @@ def _all_rows(
         counted(rows.num_rows, rows.nbytes)
     batches: list[pa.RecordBatch] = rows.to_batches()
     return iter(batches)
-
-
-def _fetched_late(
-    dataset: lance.LanceDataset, fields: Sequence[LeafField], names: Sequence[str]
-) -> list[str] | bool | None:
-    """Choose the columns that are read for the rows that satisfy the filter only.
-
-    On a local disk Lance fetches everything wider than eight bytes late, which doubles the time
-    of a filter that keeps half of the rows; a few decimals are read faster as they come.
-    """
-    # pylance 14 cannot fetch late a nested column whose inner fields have metadata
-    if any(
-        field is not top and field.stated_id is not None for top in fields for field in top.walk()
-    ):
-        return False
-    if "://" in str(dataset.uri):
-        return None
-    widths = {field.name: _width(field.arrow.type) for field in fields if field.name in names}
-    if sum(width or 0 for width in widths.values()) > _EARLY_BYTES:
-        return None
-    return [name for name, width in widths.items() if width is None] or False
-
-
-def _width(stored: pa.DataType) -> int | None:
-    """Bytes of a value; None where they differ."""
-    try:
-        return -(-int(stored.bit_width) // 8)
-    except ValueError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
