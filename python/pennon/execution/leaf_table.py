@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,7 +31,7 @@ from pennon.leaf.read.leaf_filter import arrow_cast, lacking
 from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.leaf.schema.promotion import stream_schema, stream_type
 from pennon.predicate.dialect import DataFusion, read_condition
-from pennon.predicate.typed import columns_above
+from pennon.predicate.typed import columns_above, opaque
 from pennon.spec.initial_default import initial_default
 from pennon.spec.schema import children_of, with_children
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 _SHARE_OF_HELD: Final = 8
 # A relation without columns still counts rows.
 _NOTHING: Final = "c"
+_EVERYTHING: Final = exp.select(exp.Star()).sql(dialect=DataFusion)
 _ALL_ROWS: Final = 1 << 53
 
 
@@ -66,16 +68,18 @@ def register_relation(
         LeafMissing: A leaf's files are gone.
         LeafTypeMismatch: A stored type does not promote to the wanted one.
     """
-    parts: list[exp.Expr] = []
+    parts: list[str] = []
     taken = take_small_leaves(relation, work)
     relation = taken.others
+    names = relation.schema.names
     for number, held in enumerate(taken.held):
         register_rows(context, f"{name}_held_{number}", held.schema, held.batches)
-        columns = _own_columns(relation.schema)
+        columns = _own_columns(names)
         if held.condition is not None:
-            columns = columns_above(held.condition, relation.schema.names)
-        parts.append(_selected(f"{name}_held_{number}", columns, held.condition))
+            columns = columns_above(held.condition, names)
+        parts.append(_Select.of(columns, held.condition).from_(f"{name}_held_{number}"))
     views = LeafViews(relation.schema, relation.namespace_schema)
+    selects: dict[int, _Select] = {}
     for leaf in relation.leaves:
         dataset = relation.opened(leaf)
         view = views.of(dataset, leaf.residual)
@@ -85,15 +89,18 @@ def register_relation(
         if leaf.fragments is not None or not all(map(_is_expressible, view.matches)):
             scanned = _counted(leaf.scanned(dataset, views), work)
             _register_scanned(context, called, scanned, views.schema)
-            parts.append(_selected(called, _own_columns(relation.schema)))
-        else:
-            context.register_table(called, lance.FFILanceTableProvider(dataset))
+            parts.append(_Select.of(_own_columns(names)).from_(called))
+            continue
+        context.register_table(called, lance.FFILanceTableProvider(dataset))
+        select = selects.get(id(view))
+        if select is None:
             is_early = taken.keeps_many or late_columns(dataset, view) is False
-            parts.append(_read_by_provider(called, view, is_early=is_early))
+            select = selects[id(view)] = _read_by_provider(view, is_early=is_early)
+        parts.append(select.from_(called))
     if not parts:
         register_empty(context, f"{name}_none", relation.schema)
-        parts.append(_selected(f"{name}_none", _own_columns(relation.schema)))
-    context.register_view(name, context.sql(_union(parts).sql(dialect=DataFusion)))
+        parts.append(_Select.of(_own_columns(names)).from_(f"{name}_none"))
+    context.register_view(name, context.sql(_union(parts)))
 
 
 def register_rows(
@@ -110,17 +117,57 @@ def register_empty(context: SessionContext, name: str, schema: pa.Schema) -> Non
     context.register_record_batches(name, [[pa.RecordBatch.from_pylist([], schema=plain)]])
 
 
-def _read_by_provider(table: str, view: LeafView, *, is_early: bool) -> exp.Expr:
-    """Write how a leaf is read: ``is_early`` reads all of its rows, and filters them then."""
-    columns = list(map(_column, view.matches))
+@dataclass(frozen=True, slots=True)
+class _Select:
+    """How the rows of leaves become the wanted ones, written once for all that are alike.
+
+    Args:
+        select: The SELECT list.
+        where: What the rows are filtered by; empty for nothing.
+        is_early: Whether all rows are read before they are filtered.
+    """
+
+    select: str
+    where: str
+    is_early: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[exp.Expr],
+        condition: exp.Expr | None = None,
+        *,
+        is_early: bool = False,
+    ) -> _Select:
+        chosen = list(columns) or [exp.alias_(exp.true(), _NOTHING, quoted=True)]
+        where = "" if condition is None else f" WHERE {condition.sql(dialect=DataFusion)}"
+        return cls(exp.select(*chosen, copy=False).sql(dialect=DataFusion), where, is_early)
+
+    def from_(self, table: str) -> str:
+        """Write it of one table."""
+        # DataFusion pushes no filter below a limit.
+        rows = f"({_EVERYTHING} FROM {table} LIMIT {_ALL_ROWS}) AS {table}"
+        return f"{self.select} FROM {rows if self.is_early else table}{self.where}"
+
+
+def _read_by_provider(view: LeafView, *, is_early: bool) -> _Select:
+    """Write how a leaf is read: ``is_early`` is a filter after all rows, where that can be."""
+    columns = {match.expected.name: _column(match) for match in view.matches}
     if view.condition is None:
-        return _selected(table, columns)
-    select = _selected(table, columns, read_condition(view.condition))
-    if not is_early:
-        return select
-    # DataFusion pushes no filter below a limit.
-    all_rows = exp.select(exp.Star()).from_(exp.to_table(table)).limit(_ALL_ROWS)
-    return select.from_(all_rows.subquery(table), copy=False)
+        return _Select.of(list(columns.values()))
+    condition = read_condition(view.condition)
+    filtered = {column.parts[0].name for column in condition.find_all(exp.Column)}
+    kept = {
+        match.expected.name: match.expected.type
+        for match in view.matches
+        if match.stored is not None and match.stored.name in filtered
+    }
+    if not is_early or any(pa.types.is_nested(it) or pa.types.is_null(it) for it in kept.values()):
+        return _Select.of(list(columns.values()), condition)
+    # Else DataFusion computes what stands above the filter for rows that it leaves out.
+    for name in kept:
+        columns[name] = exp.alias_(opaque(columns[name].this), name, quoted=True)
+    return _Select.of(list(columns.values()), condition, is_early=True)
 
 
 def _register_scanned(
@@ -196,25 +243,16 @@ def _column(match: FieldMatch) -> exp.Expr:
     return exp.alias_(arrow_cast(stored, expected.type), expected.name, quoted=True)
 
 
-def _own_columns(schema: pa.Schema) -> list[exp.Expr]:
-    return [exp.column(name, quoted=True) for name in schema.names]
+def _own_columns(names: Sequence[str]) -> list[exp.Expr]:
+    return [exp.column(name, quoted=True) for name in names]
 
 
-def _selected(
-    table: str, columns: Sequence[exp.Expr], condition: exp.Expr | None = None
-) -> exp.Select:
-    chosen = list(columns) or [exp.alias_(exp.true(), _NOTHING, quoted=True)]
-    select = exp.select(*chosen, copy=False).from_(exp.to_table(table))
-    return select if condition is None else select.where(condition)
-
-
-def _union(parts: Sequence[exp.Expr]) -> exp.Expr:
+def _union(parts: Sequence[str]) -> str:
     """Join SELECTs by UNION ALL as a balanced tree, so that many leaves nest little."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
-    left, right = _union(parts[:middle]), _union(parts[middle:])
-    return exp.Union(this=left, expression=right, distinct=False)
+    return f"({_union(parts[:middle])}) UNION ALL ({_union(parts[middle:])})"
 
 
 def _nothing() -> pa.Schema:
