@@ -123,6 +123,9 @@ bench-plan: $(INSTALLED) $(JAR) ## planning of up to 1,000,000 partitions, besid
 	@$(BIN)/python -m benchmarks.plan_peers
 	@$(BIN)/python -m benchmarks.plan_join $(ARGS)
 
+bench-plan-query: $(INSTALLED) $(JAR) ## planning of a join of five tables, beside Parquet
+	@$(BIN)/python -m benchmarks.plan_query $(ARGS)
+
 bench-commits: $(INSTALLED) ## CPU per commit over 1,000 commits of one row, and what they leave
 	@$(BIN)/python -m benchmarks.commits $(ARGS)
 
@@ -190,4 +193,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-rows torture-statements torture-commits torture-races clean
+.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-rows torture-statements torture-commits torture-races clean
