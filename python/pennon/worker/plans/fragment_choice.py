@@ -16,9 +16,9 @@ from pennon.catalog.execution_options import ExecutionOptions
 from pennon.errors import FragmentFailed, MalformedMessage
 from pennon.execution import Query
 from pennon.execution.batches.row_bytes import row_bytes
-from pennon.execution.engine import result_schema
 from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.execution.memory import executor_pool_bytes
+from pennon.execution.planned_types import planned_types
 from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Filter, Group, Limit, Opaque, Plan, PlanNode, Project, Scan
 from pennon.planning import shortened_within, summary
@@ -334,12 +334,12 @@ def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:
     parts = [part.schema for part in query.parts]
     try:
         relations = [scan.schema for scan in scans]
-        planned = result_schema(relations, query.sql, parts, query.zone_offsets)
+        planned = planned_types(relations, query.sql, parts, query.zone_offsets)
     except (FragmentFailed, *VALUE_FAILURES) as error:
         why = f"a query that DataFusion refuses: {error.parameters.get('why', error)}"
         raise Declined(why=why) from error
-    for column, expected in zip(planned, query.schema, strict=True):
-        planned_type = stream_type(column.type)
+    for data_type, expected in zip(planned, query.schema, strict=True):
+        planned_type = stream_type(data_type)
         if planned_type != expected.type:
             raise Declined(
                 why=f"a column of type {expected.type} that DataFusion makes {planned_type}"
