@@ -264,8 +264,8 @@ def test_a_range_of_fragments_beyond_the_pool_is_not_held_in_memory(
     held: list[int] = []
     registered = register_relation
 
-    def watched(*arguments: Any) -> None:
-        registered(*arguments)
+    def watched(*arguments: Any, **named: Any) -> None:
+        registered(*arguments, **named)
         held.append(len(list(tmp_path.glob("pennon-scanned-*"))))
 
     monkeypatch.setattr(engine, "register_relation", watched)

@@ -137,6 +137,22 @@ def test_a_leaf_whose_columns_are_read_before_its_filter_gives_the_same_rows(
     assert found == [found[0]] * 3
 
 
+@pytest.mark.parametrize("rest", [None, "btrim(name, '\0 ') <> '3 of 1'", "name <> '3 of 1'"])
+def test_a_text_with_the_character_0_is_no_filter_of_lance(
+    table: Relation, rest: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an argument of a function it panics on its way there; casts of texts trim it."""
+    leaves = tuple(replace(leaf, residual=rest) for leaf in table.leaves)
+    filtered = replace(table, leaves=leaves)
+    trimmed = replace(SUMS, sql=f"{SUMS.sql} HAVING btrim(`name`, '\0 ') > '2'")
+    found = []
+    for held in (64 << 20, 0):
+        monkeypatch.setattr(small_leaves, "HELD_BYTES", held)
+        found += [answer(trimmed, filtered)]
+    assert found[0] == found[1]
+    assert found[0]
+
+
 def test_a_filter_shows_how_many_rows_it_keeps(
     table: Relation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -303,12 +303,13 @@ class _QueryRun:
         if is_small:
             batch_size = rows_at_once(self.relations, self.query, pool_bytes())
         config = {**options, _BATCH_SIZE: str(batch_size)}
-        new_context = partial(
-            _context, config, self.runtime, self.query.zone_offsets, spills=spills
-        )
+        zone_offsets = self.query.zone_offsets
+        new_context = partial(_context, config, self.runtime, zone_offsets, spills=spills)
         context = new_context()
-        for position, relation in enumerate(self.relations):
-            register_relation(context, f"r{position}", relation, self.work)
+        # A function of a text with the character 0 (casts trim it) panics on its way to Lance.
+        pushes = "\0" not in self.query.sql
+        for at, relation in enumerate(self.relations):
+            register_relation(context, f"r{at}", relation, self.work, pushes_filters=pushes)
         for position, part in enumerate(self.parts):
             register_rows(context, f"p{position}", part.schema, list(part.batches))
         if division is None:

@@ -54,7 +54,12 @@ _ALL_ROWS: Final = 1 << 53
 
 
 def register_relation(
-    context: SessionContext, name: str, relation: Relation, work: StreamWork
+    context: SessionContext,
+    name: str,
+    relation: Relation,
+    work: StreamWork,
+    *,
+    pushes_filters: bool = True,
 ) -> None:
     """Make a relation known as a view.
 
@@ -63,6 +68,7 @@ def register_relation(
         name: The view's name; its leaves are called ``<name>_<i>``.
         relation: What is read.
         work: Counts what is read of it at once.
+        pushes_filters: Whether filters of the query over it may be handed to Lance.
 
     Raises:
         LeafMissing: A leaf's files are gone.
@@ -86,16 +92,18 @@ def register_relation(
         if view.is_empty:
             continue
         called = f"{name}_{len(parts)}"
-        if leaf.fragments is not None or not all(map(_is_expressible, view.matches)):
+        select = selects.get(id(view))
+        if select is None:
+            is_closed = not pushes_filters or "\0" in (view.condition or "")
+            is_early = taken.keeps_many or late_columns(dataset, view) is False
+            select = _read_by_provider(view, is_early=is_early, is_closed=is_closed)
+            selects[id(view)] = select
+        if leaf.fragments is not None or select.is_scanned:
             scanned = _counted(leaf.scanned(dataset, views), work)
             _register_scanned(context, called, scanned, views.schema)
             parts.append(_Select.of(_own_columns(names)).from_(called))
             continue
         context.register_table(called, lance.FFILanceTableProvider(dataset))
-        select = selects.get(id(view))
-        if select is None:
-            is_early = taken.keeps_many or late_columns(dataset, view) is False
-            select = selects[id(view)] = _read_by_provider(view, is_early=is_early)
         parts.append(select.from_(called))
     if not parts:
         register_empty(context, f"{name}_none", relation.schema)
@@ -125,11 +133,13 @@ class _Select:
         select: The SELECT list.
         where: What the rows are filtered by; empty for nothing.
         is_early: Whether all rows are read before they are filtered.
+        is_scanned: Whether the rows have to be scanned first; nothing else is written then.
     """
 
     select: str
     where: str
     is_early: bool = False
+    is_scanned: bool = False
 
     @classmethod
     def of(
@@ -150,11 +160,19 @@ class _Select:
         return f"{self.select} FROM {rows if self.is_early else table}{self.where}"
 
 
-def _read_by_provider(view: LeafView, *, is_early: bool) -> _Select:
-    """Write how a leaf is read: ``is_early`` is a filter after all rows, where that can be."""
+def _read_by_provider(view: LeafView, *, is_early: bool, is_closed: bool) -> _Select:
+    """Write how a leaf is read.
+
+    Args:
+        view: The leaf.
+        is_early: Whether its filter had better come after all rows.
+        is_closed: Whether no filter may reach Lance.
+    """
+    if not all(map(_is_expressible, view.matches)):
+        return _SCANNED
     columns = {match.expected.name: _column(match) for match in view.matches}
     if view.condition is None:
-        return _Select.of(list(columns.values()))
+        return _Select.of(list(columns.values()), is_early=is_closed)
     condition = read_condition(view.condition)
     filtered = {column.parts[0].name for column in condition.find_all(exp.Column)}
     kept = {
@@ -162,12 +180,18 @@ def _read_by_provider(view: LeafView, *, is_early: bool) -> _Select:
         for match in view.matches
         if match.stored is not None and match.stored.name in filtered
     }
-    if not is_early or any(pa.types.is_nested(it) or pa.types.is_null(it) for it in kept.values()):
+    is_plain = not any(pa.types.is_nested(it) or pa.types.is_null(it) for it in kept.values())
+    if not is_plain and is_closed:
+        return _SCANNED
+    if not (is_plain and (is_early or is_closed)):
         return _Select.of(list(columns.values()), condition)
     # Else DataFusion computes what stands above the filter for rows that it leaves out.
     for name in kept:
         columns[name] = exp.alias_(opaque(columns[name].this), name, quoted=True)
     return _Select.of(list(columns.values()), condition, is_early=True)
+
+
+_SCANNED: Final = _Select("", "", is_scanned=True)
 
 
 def _register_scanned(
