@@ -18,7 +18,6 @@ from pennon.execution import Query
 from pennon.execution.batches.row_bytes import row_bytes
 from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.execution.memory import executor_pool_bytes
-from pennon.execution.planned_types import planned_types
 from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Filter, Group, Limit, Opaque, Plan, PlanNode, Project, Scan
 from pennon.planning import shortened_within, summary
@@ -42,6 +41,7 @@ from pennon.pushdown.tasks import tasks_of
 from pennon.pushdown.whole_query import sooner_in_one, whole_query
 from pennon.worker.messages.key_messages import FragmentReply
 from pennon.worker.plans.fragment_details import FragmentDetails, restriction_text
+from pennon.worker.plans.planned_types import planned_types
 from pennon.worker.wire.fragment_tokens import (
     NO_RELATIONS,
     FragmentToken,

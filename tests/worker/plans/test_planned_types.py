@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from pennon.errors import FragmentFailed
-from pennon.execution import planned_types as module
 from pennon.execution.engine import result_schema
-from pennon.execution.planned_types import planned_types
+from pennon.worker.plans import planned_types as module
+from pennon.worker.plans.planned_types import planned_types
 
 COLUMNS = pa.schema({"id": pa.int32(), "c1": pa.int64(), "c2": pa.utf8()})
 SUMS = (
