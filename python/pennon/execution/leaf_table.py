@@ -85,7 +85,7 @@ def register_relation(
             columns = columns_above(held.condition, names)
         parts.append(_Select.of(columns, held.condition).from_(f"{name}_held_{number}"))
     views = LeafViews(relation.schema, relation.namespace_schema)
-    selects: dict[int, _Select] = {}
+    selects: dict[int, _Select] = {}  # by views that are kept meanwhile
     for leaf in relation.leaves:
         dataset = relation.opened(leaf)
         view = views.of(dataset, leaf.residual)
