@@ -85,20 +85,19 @@ def register_relation(
             columns = columns_above(held.condition, names)
         parts.append(_Select.of(columns, held.condition).from_(f"{name}_held_{number}"))
     views = LeafViews(relation.schema, relation.namespace_schema)
-    selects: dict[int, _Select] = {}  # by views that are kept meanwhile
+    selects: dict[int, _Select | None] = {}  # by views that are kept meanwhile
     for leaf in relation.leaves:
         dataset = relation.opened(leaf)
         view = views.of(dataset, leaf.residual)
         if view.is_empty:
             continue
         called = f"{name}_{len(parts)}"
-        select = selects.get(id(view))
-        if select is None:
+        if id(view) not in selects:
             is_closed = not pushes_filters or "\0" in (view.condition or "")
             is_early = taken.keeps_many or late_columns(dataset, view) is False
-            select = _read_by_provider(view, is_early=is_early, is_closed=is_closed)
-            selects[id(view)] = select
-        if leaf.fragments is not None or select.is_scanned:
+            selects[id(view)] = _read_by_provider(view, is_early=is_early, is_closed=is_closed)
+        select = selects[id(view)]
+        if leaf.fragments is not None or select is None:
             scanned = _counted(leaf.scanned(dataset, views), work)
             _register_scanned(context, called, scanned, views.schema)
             parts.append(_Select.of(_own_columns(names)).from_(called))
@@ -133,13 +132,11 @@ class _Select:
         select: The SELECT list.
         where: What the rows are filtered by; empty for nothing.
         is_early: Whether all rows are read before they are filtered.
-        is_scanned: Whether the rows have to be scanned first; nothing else is written then.
     """
 
     select: str
     where: str
     is_early: bool = False
-    is_scanned: bool = False
 
     @classmethod
     def of(
@@ -160,8 +157,8 @@ class _Select:
         return f"{self.select} FROM {rows if self.is_early else table}{self.where}"
 
 
-def _read_by_provider(view: LeafView, *, is_early: bool, is_closed: bool) -> _Select:
-    """Write how a leaf is read.
+def _read_by_provider(view: LeafView, *, is_early: bool, is_closed: bool) -> _Select | None:
+    """Write how a leaf is read; None where it has to be scanned first.
 
     Args:
         view: The leaf.
@@ -169,7 +166,7 @@ def _read_by_provider(view: LeafView, *, is_early: bool, is_closed: bool) -> _Se
         is_closed: Whether no filter may reach Lance.
     """
     if not all(map(_is_expressible, view.matches)):
-        return _SCANNED
+        return None
     columns = {match.expected.name: _column(match) for match in view.matches}
     if view.condition is None:
         return _Select.of(list(columns.values()), is_early=is_closed)
@@ -182,16 +179,13 @@ def _read_by_provider(view: LeafView, *, is_early: bool, is_closed: bool) -> _Se
     }
     is_plain = not any(pa.types.is_nested(it) or pa.types.is_null(it) for it in kept.values())
     if not is_plain and is_closed:
-        return _SCANNED
+        return None
     if not (is_plain and (is_early or is_closed)):
         return _Select.of(list(columns.values()), condition)
     # Else DataFusion computes what stands above the filter for rows that it leaves out.
     for name in kept:
         columns[name] = exp.alias_(opaque(columns[name].this), name, quoted=True)
     return _Select.of(list(columns.values()), condition, is_early=True)
-
-
-_SCANNED: Final = _Select("", "", is_scanned=True)
 
 
 def _register_scanned(

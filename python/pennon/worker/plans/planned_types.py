@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from pennon.execution.engine import result_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -30,13 +30,7 @@ class _NumberedQuery:
     """A query; equal are those that are the same once their columns are numbered by first place."""
 
     key: tuple[object, ...]
-    relations: Sequence[pa.Schema] = field(compare=False)
-    sql: str = field(compare=False)
-    parts: Sequence[pa.Schema] = field(compare=False)
-    zone_offsets: tuple[int, ...] = field(compare=False)
-
-    def types(self) -> tuple[pa.DataType, ...]:
-        return tuple(result_schema(self.relations, self.sql, self.parts, self.zone_offsets).types)
+    plan: Callable[[], pa.Schema] = field(compare=False)
 
 
 def planned_types(
@@ -65,6 +59,9 @@ def planned_types(
         >>> planned_types(columns, "SELECT `id` AS `c7` FROM `r0`")
         (DataType(int64),)
     """
+    plan = partial(result_schema, relations, sql, parts, zone_offsets)
+    if len(sql) > _LONGEST_KEPT:
+        return tuple(plan().types)
     numbers: dict[str, str] = {}
 
     def numbered(name: re.Match[str]) -> str:
@@ -78,10 +75,9 @@ def planned_types(
         )
 
     key = (_NUMBERED.sub(numbered, sql), columns(relations), columns(parts), zone_offsets)
-    query = _NumberedQuery(key, relations, sql, parts, zone_offsets)
-    return query.types() if len(sql) > _LONGEST_KEPT else _kept(query)
+    return _kept(_NumberedQuery(key, plan))
 
 
 @lru_cache(maxsize=_KEPT_QUERIES)
 def _kept(query: _NumberedQuery) -> tuple[pa.DataType, ...]:
-    return query.types()
+    return tuple(query.plan().types)
