@@ -1,7 +1,7 @@
 """The operators of a query, each with its attributes and its expressions.
 
-Nodes stand in post-order and name each other by position. An attribute is Spark's expression id; a
-negative number is a field of a struct.
+Nodes stand in post-order and name each other by position. An attribute is the number of a column
+in the query; a negative one is that of a field of a struct.
 """
 
 from __future__ import annotations

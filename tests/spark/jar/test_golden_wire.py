@@ -118,7 +118,7 @@ def test_the_jars_records_hold_what_python_wrote(jar: Jar) -> None:
     (told,) = keys["fragments"]
     (fragment,) = reply.fragments()
     assert fragment.scan().text() == told["scan"]
-    names = ("description", "restriction")
+    names = ("description", "restricted")
     assert {name: getattr(fragment, name)() for name in names} == {n: told[n] for n in names}
     assert str(fragment.mode()).lower() == told["mode"]
     assert fragment.rows().getAsLong() == told["rows"]

@@ -35,7 +35,7 @@ class DeriveKeys:
 
 @dataclass(frozen=True, slots=True)
 class ColumnPath:
-    """A column by its expression id, or with names a field in it."""
+    """A column by its number, or with names a field in it."""
 
     attribute: int
     names: tuple[str, ...]
@@ -66,11 +66,11 @@ class FragmentReply:
         scan: What executors send with every task; holds storage options.
         description: For EXPLAIN: short lines.
         details: For EXPLAIN FORMATTED: the whole lines.
-        columns: Expression ids of its columns, in order.
+        columns: Numbers of its columns, in order.
         rows: Estimated number of rows; None where nothing is known.
         bytes: Estimated bytes of them.
-        restriction: Which groups of the node's it has; empty for all. It distinguishes fragments of
-            equal nodes from each other.
+        restricted: Whether it has but some of the node's groups: fragments of equal nodes may have
+            others.
         partitions_read: How many partitions its tables' scans keep, as far as planning knows.
         partitions_total: How many those tables have.
     """
@@ -83,7 +83,7 @@ class FragmentReply:
     columns: tuple[int, ...]
     rows: int | None
     bytes: int | None
-    restriction: str
+    restricted: bool
     partitions_read: int
     partitions_total: int
 

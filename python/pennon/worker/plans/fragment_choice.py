@@ -40,7 +40,7 @@ from pennon.pushdown.runtime_pruning import (
 from pennon.pushdown.tasks import tasks_of
 from pennon.pushdown.whole_query import sooner_in_one, whole_query
 from pennon.worker.messages.key_messages import FragmentReply
-from pennon.worker.plans.fragment_details import FragmentDetails, restriction_text
+from pennon.worker.plans.fragment_details import FragmentDetails
 from pennon.worker.plans.planned_types import planned_types
 from pennon.worker.wire.fragment_tokens import (
     NO_RELATIONS,
@@ -124,7 +124,7 @@ def choose_fragments(
     )
     query_id, pool_bytes = uuid4().hex, executor_pool_bytes()
     whole = None
-    in_one = _in_one_executor(request, options, plan, keys, semantics)
+    in_one = _in_one_executor(request, options, plan, keys, semantics, pool_bytes=pool_bytes)
     if in_one is not None:
         planner = _Planner(in_one[0], semantics, plans, target, query_id, pool_bytes, request.slots)
         with suppress(Declined):  # its parts are tried one by one
@@ -164,13 +164,14 @@ def _in_one_executor(
     plan: Plan,
     keys: DerivedKeys,
     semantics: Semantics,
+    *,
+    pool_bytes: int,
 ) -> tuple[Division, Candidate] | None:
     """Find the fragment that is all of a query.
 
     Where one executor has all cores of the session, nothing is won by dividing a query; of several
     executors one computes what they would not be done with sooner.
     """
-    pool_bytes = executor_pool_bytes()
     sooner_bytes = sooner_in_one(options.one_task_bytes, request.slots, request.parallelism)
     most_bytes = int(min(options.one_executor_bytes, sooner_bytes))
     if options.one_task_bytes <= 0 or most_bytes <= options.one_task_bytes:
@@ -248,7 +249,7 @@ class _Planner:
             columns=tuple(query.columns),
             rows=rows,
             bytes=num_bytes,
-            restriction=restriction_text(candidate),
+            restricted=candidate.restriction is not None,
             partitions_read=sum(plan.table.num_rows for plan in self.read_by(candidate)),
             partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
         )
@@ -282,7 +283,7 @@ class _Planner:
             columns=tuple(answer.columns),
             rows=rows,
             bytes=num_bytes,
-            restriction="",
+            restricted=False,
             partitions_read=0,
             partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
         )
@@ -331,9 +332,9 @@ def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:
     Raises:
         Declined: It does not; says why.
     """
-    parts = [part.schema for part in query.parts]
+    parts = tuple(part.schema for part in query.parts)
     try:
-        relations = [scan.schema for scan in scans]
+        relations = tuple(scan.schema for scan in scans)
         planned = planned_types(relations, query.sql, parts, query.zone_offsets)
     except (FragmentFailed, *VALUE_FAILURES) as error:
         why = f"a query that DataFusion refuses: {error.parameters.get('why', error)}"

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from pennon.plan import Plan
     from pennon.planning import ScanPlan
     from pennon.pushdown import Candidate
+    from pennon.pushdown.partners import Restriction
     from pennon.pushdown.runtime_pruning import KeyFilter, RuntimePruning
     from pennon.pushdown.tasks import FragmentTasks
 
-__all__ = ["FragmentDetails", "restriction_text"]
+__all__ = ["FragmentDetails"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class FragmentDetails:
                 if filter_.scan == scan
             ]
         if self.candidate.restriction is not None:
-            lines.append(f"only groups of {restriction_text(self.candidate)}")
+            lines.append(f"only groups of {self._restriction(self.candidate.restriction)}")
         for at, part in enumerate(query.parts):
             lines.append(f"p{at} in every worker: {part.sql}")
             for number, scan in enumerate(part.scans):
@@ -91,14 +92,8 @@ class FragmentDetails:
         for line in summary(self.plans[scan]).splitlines():
             yield f"{relation} {line}"
 
-
-def restriction_text(candidate: Candidate) -> str:
-    """Tell which groups of an aggregate are computed; nothing for all."""
-    if candidate.restriction is None:
-        return ""
-    at = next(
-        number
-        for number, part in enumerate(candidate.query.parts)
-        if part.root == candidate.restriction.part
-    )
-    return f"c{candidate.restriction.key} in p{at}.c{candidate.restriction.column}"
+    def _restriction(self, restriction: Restriction) -> str:
+        """Tell which groups of an aggregate are computed."""
+        roots = [part.root for part in self.candidate.query.parts]
+        at = roots.index(restriction.part)
+        return f"c{restriction.key} in p{at}.c{restriction.column}"

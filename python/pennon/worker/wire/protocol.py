@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "88ee45192161"
+PROTOCOL: Final = "4190424ef15f"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

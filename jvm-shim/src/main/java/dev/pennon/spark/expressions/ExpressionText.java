@@ -5,21 +5,17 @@ import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 import static dev.pennon.spark.compat.Trees.operands;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.functions.Transforms;
-import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
-import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
-import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -36,12 +32,9 @@ import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.MakeDecimal;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NonSQLExpression;
-import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
-import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.TaggingExpression;
 import org.apache.spark.sql.catalyst.expressions.TimestampFormatterHelper;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
@@ -62,7 +55,7 @@ import scala.Some;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Expressions of a plan as SQL text for the worker, over columns named {@code c<expression id>}.
+ * Expressions of a plan as SQL text for the worker.
  *
  * <p>Each expression is written as Spark writes it, with literals that say their type; what the
  * worker makes of a text is the worker's decision. What Spark's text does not tell completely gets
@@ -83,7 +76,7 @@ public final class ExpressionText {
   private final boolean hasOldFormats;
 
   /** How the worker calls the columns of a text. */
-  private interface ColumnNames {
+  interface ColumnNames {
     String of(Attribute attribute) throws TypedLiteral.NotWritable;
   }
 
@@ -95,23 +88,13 @@ public final class ExpressionText {
     this.hasOldFormats = conf.legacyTimeParserPolicy().toString().equals("LEGACY");
   }
 
-  /** Name of an attribute's column in the texts. */
-  public static String columnName(long exprId) {
-    return "c" + exprId;
-  }
-
-  /** The text of a value, such as a condition; null when there is none. */
-  public static String ofValue(Expression value) {
-    return text(value, attribute -> columnName(attribute.exprId().id()));
-  }
-
   /**
    * The text of a condition on the columns of a table, by their names; null when there is none.
    *
    * @param names the columns of the table; its metadata columns can stand in a text as well
    */
   public static String ofTable(Expression condition, Set<String> names) {
-    return text(
+    return of(
         condition,
         attribute -> {
           if (!names.contains(attribute.name()) && !isMetadataColumn(attribute)) {
@@ -125,7 +108,8 @@ public final class ExpressionText {
     return attribute.metadata().contains(package$.MODULE$.METADATA_COL_ATTR_KEY());
   }
 
-  private static String text(Expression value, ColumnNames columns) {
+  /** The text of a value, such as a condition; null when there is none. */
+  static String of(Expression value, ColumnNames columns) {
     try {
       return value.deterministic() ? new ExpressionText(SQLConf.get(), columns).text(value) : null;
     } catch (TypedLiteral.NotWritable reason) {
@@ -134,38 +118,6 @@ public final class ExpressionText {
       // Some expressions assert what their operands are, or nest too deep. Spark evaluates these.
       LOG.info("No text for an expression", e);
       return null;
-    }
-  }
-
-  /** The texts of a list, null for one that has none. */
-  public static ArrayNode ofEach(scala.collection.immutable.Seq<? extends Expression> values) {
-    ArrayNode texts = Messages.array();
-    items(values).forEach(value -> texts.add(ofValue(value)));
-    return texts;
-  }
-
-  /** The values of a list: the expression id of each, its text or null, and its type. */
-  public static ArrayNode ofValues(scala.collection.immutable.Seq<NamedExpression> expressions) {
-    ArrayNode values = Messages.array();
-    for (NamedExpression named : items(expressions)) {
-      Expression value = Columns.valueOf(named);
-      values
-          .addArray()
-          .add(named.exprId().id())
-          .add(ofValue(value))
-          .add(Messages.parse(value.dataType().json()));
-    }
-    return values;
-  }
-
-  /** Adds what rows are ordered by: text, whether ascending, whether NULLs are first. */
-  public static void addOrder(List<SortOrder> keys, UnaryOperator<Expression> value, ArrayNode order) {
-    for (SortOrder key : keys) {
-      order
-          .addArray()
-          .add(ofValue(value.apply(key.child())))
-          .add(key.direction() == Ascending$.MODULE$)
-          .add(key.nullOrdering() == NullsFirst$.MODULE$);
     }
   }
 

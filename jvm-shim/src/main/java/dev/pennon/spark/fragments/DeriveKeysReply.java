@@ -33,7 +33,7 @@ public record DeriveKeysReply(
   /** A function of columns. */
   public record ComputedKey(String function, int numBuckets, List<ColumnPath> columns) {}
 
-  /** A column by its expression id, or with names a field in it. */
+  /** A column by its number, or with names a field in it. */
   public record ColumnPath(long attribute, List<String> names) {
     public Expression in(Expression column) {
       Expression field = column;

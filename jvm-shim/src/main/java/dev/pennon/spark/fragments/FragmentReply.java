@@ -14,10 +14,10 @@ import java.util.OptionalLong;
  * @param details its whole lines, for EXPLAIN FORMATTED
  * @param rows estimated number of rows that it gives
  * @param bytes estimated bytes of them
- * @param restriction which groups of the node's it has; empty for all
+ * @param restricted whether it has but some of the node's groups, as its token says which
  * @param partitionsRead the partitions that its scans keep
  * @param partitionsTotal all partitions of their tables
- * @param columns expression ids of its columns, in order
+ * @param columns the numbers of its columns, in order
  */
 public record FragmentReply(
     int root,
@@ -27,7 +27,7 @@ public record FragmentReply(
     String details,
     OptionalLong rows,
     OptionalLong bytes,
-    String restriction,
+    boolean restricted,
     long partitionsRead,
     long partitionsTotal,
     List<Long> columns) {

@@ -82,8 +82,9 @@ public record FragmentScan(
   @Override
   public boolean equals(Object other) {
     return other instanceof FragmentScan that
-        && fragment.restriction().equals(that.fragment.restriction())
-        && isSame(rows, that.rows);
+        && (fragment.scan().equals(that.fragment.scan())
+            || !fragment.restricted() && !that.fragment.restricted())
+        && rows.sameResult(that.rows);
   }
 
   @Override
@@ -95,10 +96,5 @@ public record FragmentScan(
   @Override
   public String toString() {
     return fragment.toString();
-  }
-
-  /** Whether two plans give the same rows: their columns' ids differ, their plans do not. */
-  private static boolean isSame(LogicalPlan one, LogicalPlan other) {
-    return one == other || one.canonicalized().equals(other.canonicalized());
   }
 }

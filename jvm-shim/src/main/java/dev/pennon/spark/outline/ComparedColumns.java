@@ -6,7 +6,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.expressions.ConnectorPredicates;
-import dev.pennon.spark.expressions.ExpressionText;
+import dev.pennon.spark.expressions.PlanTexts;
 import dev.pennon.spark.worker.Messages;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
@@ -25,7 +25,7 @@ final class ComparedColumns {
   private ComparedColumns() {}
 
   /** The comparisons of a column of one side, with null for a side that is no column. */
-  static ArrayNode of(Join join) {
+  static ArrayNode of(Join join, PlanTexts texts) {
     ArrayNode pairs = Messages.array();
     Expression whole = join.condition().getOrElse(() -> Literal.TrueLiteral());
     for (Expression condition : conjuncts(whole)) {
@@ -33,9 +33,9 @@ final class ComparedColumns {
         BinaryComparison equality = (BinaryComparison) condition;
         AttributeSet ofLeft = join.left().outputSet();
         boolean inOrder = equality.left().references().subsetOf(ofLeft);
-        ObjectNode left = column(inOrder ? equality.left() : equality.right(), ofLeft);
+        ObjectNode left = column(inOrder ? equality.left() : equality.right(), ofLeft, texts);
         ObjectNode right =
-            column(inOrder ? equality.right() : equality.left(), join.right().outputSet());
+            column(inOrder ? equality.right() : equality.left(), join.right().outputSet(), texts);
         if (left != null || right != null) {
           pairs.addObject().<ObjectNode>set("left", left).set("right", right);
         }
@@ -45,7 +45,7 @@ final class ComparedColumns {
   }
 
   /** A column of one side: its text, and the types that it is cast to, its own first. */
-  private static ObjectNode column(Expression compared, AttributeSet ofSide) {
+  private static ObjectNode column(Expression compared, AttributeSet ofSide, PlanTexts texts) {
     ArrayNode types = Messages.array();
     boolean inUtc = true;
     Expression column = compared;
@@ -58,7 +58,7 @@ final class ComparedColumns {
       return null;
     }
     types.insert(0, column.dataType().typeName());
-    ObjectNode message = Messages.object().put("column", ExpressionText.ofValue(column));
+    ObjectNode message = Messages.object().put("column", texts.of(column));
     return message.put("utc", inUtc).set("types", types);
   }
 }

@@ -1,13 +1,12 @@
 package dev.pennon.spark.outline;
 
 import static dev.pennon.spark.compat.Sequences.items;
-import static dev.pennon.spark.compat.Sequences.sequence;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.Unions;
-import dev.pennon.spark.expressions.ExpressionText;
+import dev.pennon.spark.expressions.PlanTexts;
 import dev.pennon.spark.expressions.ScalarSubqueries;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.worker.Messages;
@@ -69,6 +68,7 @@ public final class PlanOutline {
   public record Node(LogicalPlan plan, Kind kind, int position, int through, List<Node> children) {}
 
   private final ArrayNode nodes = Messages.array();
+  private final PlanTexts texts = new PlanTexts();
   private final BroadcastSide broadcasts;
   private final SQLConf conf;
   private final Map<Integer, SplitAggregate> splits = new HashMap<>();
@@ -83,6 +83,11 @@ public final class PlanOutline {
 
   public ArrayNode message() {
     return nodes;
+  }
+
+  /** How the message names columns. */
+  public PlanTexts texts() {
+    return texts;
   }
 
   /** Whether there is a scan that could have a key: the worker need not be asked otherwise. */
@@ -114,7 +119,7 @@ public final class PlanOutline {
     if (plan instanceof Project project) {
       Node child = outline(project.child());
       ObjectNode message = node("project").put("child", besideScalars(plan, child));
-      message.set("expressions", ExpressionText.ofValues(project.projectList()));
+      message.set("expressions", texts.ofValues(items(project.projectList())));
       return add(plan, Kind.PROJECT, message, List.of(child));
     }
     if (plan instanceof Join join) {
@@ -140,7 +145,7 @@ public final class PlanOutline {
     }
     if (plan instanceof Window window) {
       Node node = window("window", plan, window.child(), window.partitionSpec());
-      WindowText.describe(window, (ObjectNode) nodes.get(node.position()));
+      WindowText.describe(window, texts, (ObjectNode) nodes.get(node.position()));
       asking++;
       return node;
     }
@@ -160,22 +165,22 @@ public final class PlanOutline {
    * Adds the fields {@code condition}, and {@code prunings}: its filters by the values of another
    * table, with the columns of that table.
    */
-  private static void describe(List<Expression> conjuncts, ObjectNode message) {
+  private void describe(List<Expression> conjuncts, ObjectNode message) {
     ArrayNode prunings = message.putArray("prunings");
     List<Expression> kept = new ArrayList<>();
     for (Expression conjunct : conjuncts) {
       if (conjunct instanceof DynamicPruningSubquery pruning) {
-        ObjectNode entry = prunings.addObject().put("id", pruning.exprId().id());
+        ObjectNode entry = prunings.addObject().put("id", texts.number(pruning.exprId()));
         ArrayNode columns = entry.put("in_broadcast", pruning.onlyInBroadcast()).putArray("columns");
         items(pruning.buildQuery().collectLeaves()).stream()
             .flatMap(leaf -> items(leaf.output()).stream())
-            .forEach(column -> columns.add(column.exprId().id()));
+            .forEach(column -> columns.add(texts.number(column.exprId())));
       } else {
         kept.add(conjunct);
       }
     }
     Expression condition = kept.stream().reduce(And::new).orElse(Literal.TrueLiteral());
-    message.put("condition", ExpressionText.ofValue(condition));
+    message.put("condition", texts.of(condition));
   }
 
   /** The position of an operator's rows beside the values of the subqueries that it names. */
@@ -196,7 +201,7 @@ public final class PlanOutline {
     ObjectNode message = scan.outline().put("node", "scan");
     ArrayNode columns = message.putArray("columns");
     for (Attribute column : items(relation.output())) {
-      ArrayNode entry = columns.addArray().add(column.exprId().id()).add(column.name());
+      ArrayNode entry = columns.addArray().add(texts.number(column.exprId())).add(column.name());
       if (!(column.dataType() instanceof AtomicType)) {
         // Spark may read a part of it only; of all others the worker knows the types.
         entry.add(Messages.parse(column.dataType().json()));
@@ -209,19 +214,17 @@ public final class PlanOutline {
   private Node group(Aggregate aggregate) {
     Node child = outline(aggregate.child());
     ObjectNode message = node("group").put("child", child.position());
-    message.set("keys", ExpressionText.ofEach(aggregate.groupingExpressions()));
-    message.set("columns", ExpressionText.ofValues(columnsOf(aggregate)));
-    splits.put(nodes.size(), SplitAggregate.of(aggregate, message));
+    message.set("keys", texts.ofEach(items(aggregate.groupingExpressions())));
+    message.set("columns", texts.ofValues(columnsOf(aggregate)));
+    splits.put(nodes.size(), SplitAggregate.of(aggregate, texts, message));
     asking++;
     return add(aggregate, Kind.GROUP, message, List.of(child));
   }
 
   /** What an aggregate gives that is a column of its input, or a field of one. */
-  private static Seq<NamedExpression> columnsOf(Aggregate aggregate) {
-    return sequence(
-        items(aggregate.aggregateExpressions()).stream()
-            .filter(named -> Columns.of(Columns.valueOf(named)) != null)
-            .toList());
+  private static List<NamedExpression> columnsOf(Aggregate aggregate) {
+    return items(aggregate.aggregateExpressions()).stream()
+        .filter(named -> Columns.of(Columns.valueOf(named)) != null).toList();
   }
 
   private Node join(Join join) {
@@ -233,13 +236,13 @@ public final class PlanOutline {
     ObjectNode message = node("join");
     message.put("left", children.get(0).position()).put("right", children.get(1).position());
     message.put("type", typeName(join.joinType())).put("text", condition.sql());
-    message.set("compared", ComparedColumns.of(join));
+    message.set("compared", ComparedColumns.of(join, texts));
     message.put("null_safe", condition.exists(e -> e instanceof EqualNullSafe));
     message.put(
-        "condition", join.joinType() instanceof LeftSingle$ ? null : ExpressionText.ofValue(condition));
+        "condition", join.joinType() instanceof LeftSingle$ ? null : texts.of(condition));
     boolean isLeft = broadcast == BuildLeft$.MODULE$;
     message.put("exists", join.joinType() instanceof ExistenceJoin existence
-        ? (Long) existence.exists().exprId().id() : null);
+        ? (Long) texts.number(existence.exists().exprId()) : null);
     message.put("broadcast", isBroadcast ? isLeft ? "left" : "right" : null);
     if (isBroadcast) {
       // A broadcast leaves the other side where it is: its grouping passes through.
@@ -269,9 +272,9 @@ public final class PlanOutline {
     children.forEach(child -> inputs.add(child.position()));
     ArrayNode columns = message.putArray("columns");
     for (int i = 0; i < union.output().size(); i++) {
-      ArrayNode column = columns.addArray().add(union.output().apply(i).exprId().id());
+      ArrayNode column = columns.addArray().add(texts.number(union.output().apply(i).exprId()));
       for (Node child : children) {
-        column.add(child.plan().output().apply(i).exprId().id());
+        column.add(texts.number(child.plan().output().apply(i).exprId()));
       }
     }
     return add(union, Unions.keepKeys(conf) ? Kind.UNION : Kind.OPAQUE, message, children);
@@ -283,10 +286,10 @@ public final class PlanOutline {
     ArrayNode expressions = message.putArray("expressions");
     for (int i = 0; i < expand.output().size(); i++) {
       int column = i;
-      ArrayNode texts = Messages.array();
-      items(expand.projections()).forEach(row -> texts.add(ExpressionText.ofValue(row.apply(column))));
       Attribute output = expand.output().apply(i);
-      ArrayNode entry = expressions.addArray().add(output.exprId().id()).add(texts);
+      ArrayNode entry = expressions.addArray().add(texts.number(output.exprId()));
+      ArrayNode rows = entry.addArray();
+      items(expand.projections()).forEach(row -> rows.add(texts.of(row.apply(column))));
       entry.add(Messages.parse(output.dataType().json()));
     }
     return add(expand, Kind.EXPAND, message, List.of(child));
@@ -303,7 +306,7 @@ public final class PlanOutline {
   private Node top(Sort sort) {
     Node child = outline(sort.child());
     ObjectNode message = node("top").put("child", child.position());
-    limits.describe(sort, splitOf(child), message);
+    limits.describe(sort, splitOf(child), texts, message);
     return add(sort, Kind.OPAQUE, message, List.of(child));
   }
 
@@ -315,7 +318,7 @@ public final class PlanOutline {
   private Node window(String kind, LogicalPlan plan, LogicalPlan input, Seq<Expression> partitionSpec) {
     Node child = outline(input);
     ObjectNode message = node(kind).put("child", child.position());
-    message.set("partition", ExpressionText.ofEach(partitionSpec));
+    message.set("partition", texts.ofEach(items(partitionSpec)));
     return add(plan, Kind.WINDOW, message, List.of(child));
   }
 

@@ -4,7 +4,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.expressions.ExpressionText;
+import dev.pennon.spark.expressions.PlanTexts;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.Map;
@@ -65,9 +65,9 @@ final class RowLimits {
   }
 
   /** Adds the fields {@code count} and {@code order} of a sort over an aggregate, if it has one. */
-  void describe(Sort sort, SplitAggregate split, ObjectNode message) {
+  void describe(Sort sort, SplitAggregate split, PlanTexts texts, ObjectNode message) {
     ArrayNode order = message.put("count", sorts.get(sort)).putArray("order");
-    ExpressionText.addOrder(
+    texts.addOrder(
         items(sort.order()), value -> split == null ? value : split.overColumns(value), order);
   }
 }

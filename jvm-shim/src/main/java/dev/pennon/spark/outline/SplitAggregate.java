@@ -12,6 +12,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.expressions.ExpressionText;
+import dev.pennon.spark.expressions.PlanTexts;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -87,14 +88,16 @@ public final class SplitAggregate {
       Corr.class, CovSample.class, CovPopulation.class, Percentile.class);
 
   private final Aggregate aggregate;
+  private final PlanTexts texts;
   private final Enumeration.Value evalMode;
   private final List<AttributeReference> groups = new ArrayList<>();
   /** By the function and what it is of. */
   private final Map<List<Object>, AggregatePart> parts = new LinkedHashMap<>();
   private final List<NamedExpression> finished = new ArrayList<>();
 
-  private SplitAggregate(Aggregate aggregate) {
+  private SplitAggregate(Aggregate aggregate, PlanTexts texts) {
     this.aggregate = aggregate;
+    this.texts = texts;
     this.evalMode = EvalMode$.MODULE$.fromSQLConf(SQLConf.get());
     items(aggregate.groupingExpressions())
         .forEach(group -> groups.add(column(group.dataType(), group.nullable())));
@@ -106,10 +109,10 @@ public final class SplitAggregate {
    *
    * @param message gets the two, or the name of that part
    */
-  static SplitAggregate of(Aggregate aggregate, ObjectNode message) {
+  static SplitAggregate of(Aggregate aggregate, PlanTexts texts, ObjectNode message) {
     message.putNull("grouping").putNull("functions").putNull("outputs").putNull("unknown");
     try {
-      SplitAggregate split = new SplitAggregate(aggregate);
+      SplitAggregate split = new SplitAggregate(aggregate, texts);
       split.describe(message);
       return split;
     } catch (Unsplittable reason) {
@@ -125,19 +128,19 @@ public final class SplitAggregate {
     ArrayNode grouping = message.putArray("grouping");
     for (int i = 0; i < groups.size(); i++) {
       Expression group = aggregate.groupingExpressions().apply(i);
-      grouping.addArray().add(ExpressionText.ofValue(group))
-          .add(Messages.parse(group.dataType().json())).add(groups.get(i).exprId().id());
+      grouping.addArray().add(texts.of(group))
+          .add(Messages.parse(group.dataType().json())).add(texts.number(groups.get(i).exprId()));
     }
     ArrayNode functions = message.putArray("functions");
     for (AggregatePart part : parts.values()) {
-      ArrayNode entry = functions.addArray().add(part.column().exprId().id()).add(part.function());
-      entry.add(part.countsRows() ? "1" : ExpressionText.ofValue(part.argument()));
+      ArrayNode entry = functions.addArray().add(texts.number(part.column().exprId()));
+      entry.add(part.function()).add(part.countsRows() ? "1" : texts.of(part.argument()));
       entry.add(Messages.parse(part.argument().dataType().json()));
       entry.add(Messages.parse(part.column().dataType().json()));
       List<Expression> others = items(part.partial().children()).stream().skip(1).toList();
-      entry.addAll(ExpressionText.ofEach(sequence(others)));
+      entry.addAll(texts.ofEach(others));
     }
-    message.set("outputs", ExpressionText.ofValues(sequence(finished)));
+    message.set("outputs", texts.ofValues(finished));
   }
 
   /**
@@ -342,9 +345,9 @@ public final class SplitAggregate {
         ? argument : new If(filter.get(), argument, new Literal(null, argument.dataType()));
   }
 
-  private static AttributeReference column(DataType type, boolean isNullable) {
+  private AttributeReference column(DataType type, boolean isNullable) {
     AttributeReference column = Columns.column("", type, isNullable);
-    return column.withName(ExpressionText.columnName(column.exprId().id()));
+    return column.withName(texts.name(column.exprId()));
   }
 
   private static final class Unsplittable extends RuntimeException {

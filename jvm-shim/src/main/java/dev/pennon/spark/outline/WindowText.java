@@ -1,12 +1,12 @@
 package dev.pennon.spark.outline;
 
 import static dev.pennon.spark.compat.Sequences.items;
-import static dev.pennon.spark.compat.Sequences.sequence;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.expressions.ExpressionText;
+import dev.pennon.spark.expressions.PlanTexts;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,22 +23,18 @@ import org.apache.spark.sql.catalyst.plans.logical.Window;
  * The functions of a window as the worker is told them: each with a column of its own, and what the
  * window makes of these columns.
  */
-final class WindowText {
-  private final ArrayNode functions = Messages.array();
-
-  private WindowText() {}
-
+record WindowText(PlanTexts texts, ArrayNode functions) {
   /** Adds the fields {@code order}, {@code functions} and {@code outputs}. */
-  static void describe(Window window, ObjectNode message) {
-    ExpressionText.addOrder(
+  static void describe(Window window, PlanTexts texts, ObjectNode message) {
+    texts.addOrder(
         items(window.orderSpec()), UnaryOperator.identity(), message.putArray("order"));
-    WindowText text = new WindowText();
+    WindowText text = new WindowText(texts, Messages.array());
     List<NamedExpression> outputs = new ArrayList<>();
     for (NamedExpression output : items(window.windowExpressions())) {
       outputs.add((NamedExpression) text.overColumns((Expression) output));
     }
     message.set("functions", text.functions);
-    message.set("outputs", ExpressionText.ofValues(sequence(outputs)));
+    message.set("outputs", texts.ofValues(outputs));
   }
 
   private Expression overColumns(Expression expression) {
@@ -57,9 +53,9 @@ final class WindowText {
       function = aggregate.aggregateFunction();
     }
     AttributeReference column = Columns.column("w", call.dataType(), true);
-    ArrayNode message = functions.addArray().add(column.exprId().id());
+    ArrayNode message = functions.addArray().add(texts.number(column.exprId()));
     message.add(isPlain && ExpressionText.isOfSession(function) ? function.prettyName() : null);
-    message.add(ExpressionText.ofEach(function.children()));
+    message.add(texts.ofEach(items(function.children())));
     ArrayNode frame = message.addArray();
     if (call.windowSpec().frameSpecification() instanceof SpecifiedWindowFrame specified) {
       frame.add(specified.frameType().sql());

@@ -7,6 +7,7 @@ import static dev.pennon.spark.compat.Sequences.sequence;
 
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.ScanRelations;
+import dev.pennon.spark.expressions.PlanTexts;
 import dev.pennon.spark.fragments.DeriveKeysReply;
 import dev.pennon.spark.fragments.DerivedKeys;
 import dev.pennon.spark.functions.Surrogate;
@@ -59,11 +60,13 @@ final class DerivedKeyRewrite {
   private final DerivedKeys keys;
   private final DeriveKeysReply reply;
   private final FragmentRewrite fragments;
+  private final PlanTexts texts;
 
-  DerivedKeyRewrite(DerivedKeys keys, FragmentRewrite fragments) {
+  DerivedKeyRewrite(DerivedKeys keys, PlanOutline outline) {
     this.keys = keys;
     this.reply = keys.reply();
-    this.fragments = fragments;
+    this.fragments = new FragmentRewrite(keys, outline);
+    this.texts = outline.texts();
   }
 
   LogicalPlan rewrite(Node node) {
@@ -172,7 +175,7 @@ final class DerivedKeyRewrite {
   /** The side without partitioning: Spark computes its key, and shuffles it by that key. */
   private Keyed computed(LogicalPlan plan, List<DeriveKeysReply.ComputedKey> functions) {
     Map<Long, Expression> attributes = new HashMap<>();
-    items(plan.output()).forEach(a -> attributes.put(a.exprId().id(), a));
+    items(plan.output()).forEach(a -> attributes.put(texts.number(a.exprId()), a));
     List<Surrogate.Component> components = new ArrayList<>();
     List<Expression> arguments = new ArrayList<>();
     for (DeriveKeysReply.ComputedKey function : functions) {

@@ -170,8 +170,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
       }
       LogicalPlan rewritten = plan;
       if (reply.changesThePlan()) {
-        FragmentRewrite fragments = new FragmentRewrite(keys, outline);
-        rewritten = new DerivedKeyRewrite(keys, fragments).rewrite(root);
+        rewritten = new DerivedKeyRewrite(keys, outline).rewrite(root);
       }
       if (reply.oneTask()) {
         return OneTask.in(rewritten);

@@ -4,7 +4,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
 import dev.pennon.spark.compat.ScanRelations;
-import dev.pennon.spark.expressions.ExpressionText;
+import dev.pennon.spark.expressions.PlanTexts;
 import dev.pennon.spark.fragments.DerivedKeys;
 import dev.pennon.spark.fragments.FragmentReply;
 import dev.pennon.spark.fragments.FragmentScan;
@@ -71,19 +71,17 @@ final class FragmentRewrite {
 
   private LogicalPlan relation(
       FragmentReply fragment, LogicalPlan rows, List<AttributeReference> output) {
-    List<Long> ids = output.stream().map(column -> column.exprId().id()).toList();
+    PlanTexts texts = outline.texts();
+    List<Long> ids = output.stream().map(column -> texts.number(column.exprId())).toList();
     if (!ids.equals(fragment.columns())) {
       throw new IllegalStateException(
           "the worker's columns are " + fragment.columns() + ", the plan's " + ids);
     }
     StructType schema = new StructType();
     for (AttributeReference column : output) {
-      schema =
-          schema.add(
-              ExpressionText.columnName(column.exprId().id()), column.dataType(), column.nullable());
+      schema = schema.add(texts.name(column.exprId()), column.dataType(), column.nullable());
     }
-    FragmentScan scan =
-        new FragmentScan(fragment, keys.of(fragment.root()), schema, rows);
+    FragmentScan scan = new FragmentScan(fragment, keys.of(fragment.root()), schema, rows);
     return ScanRelations.ofSeveral(scansOf(rows), scan, sequence(output));
   }
 
