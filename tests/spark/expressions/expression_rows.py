@@ -189,8 +189,10 @@ class Expressions:
             below = below.children().apply(0)
         read = [below.output().apply(at) for at in range(below.output().size())]
         given = self.rows.select([column.name() for column in read])
-        given = given.rename_columns([f"c{column.exprId().id()}" for column in read])
-        written = jvm.dev.pennon.spark.expressions.ExpressionText.ofValues(plan.projectList())
+        texts = jvm.dev.pennon.spark.expressions.PlanTexts()
+        given = given.rename_columns([texts.name(column.exprId()) for column in read])
+        projected = jvm.scala.jdk.javaapi.CollectionConverters.asJava(plan.projectList())
+        written = texts.ofValues(projected)
         return given, [
             output_of(number + MANY, text, _type(kind))
             for number, text, kind in json.loads(written.toString())
