@@ -39,6 +39,8 @@ LIMITED = [
     f"SELECT x.id, avg(y.dec) AS a {BY_ID} GROUP BY x.id ORDER BY a, x.id LIMIT 3",
     f"SELECT x.id, sum(y.v) {BY_ID} GROUP BY x.id HAVING sum(y.v) > 1 ORDER BY 2, 1 LIMIT 3",
     "SELECT i, id, count(*), sum(v) FROM x GROUP BY i, id ORDER BY 3 DESC, 4, 1, 2 LIMIT 5",
+    "SELECT * FROM x ORDER BY s DESC NULLS LAST, id DESC, v LIMIT 12",
+    "SELECT id, upper(s) FROM x WHERE i16 > 1 ORDER BY abs(f) DESC, id, v LIMIT 5 OFFSET 2",
     "SELECT x.id, x.v FROM x LEFT ANTI JOIN y ON x.id = y.id ORDER BY x.v DESC, x.id LIMIT 5",
 ]
 

@@ -307,6 +307,7 @@ public final class PlanOutline {
     Node child = outline(sort.child());
     ObjectNode message = node("top").put("child", child.position());
     limits.describe(sort, splitOf(child), texts, message);
+    asking++;
     return add(sort, Kind.OPAQUE, message, List.of(child));
   }
 
