@@ -137,7 +137,7 @@ class _Finder:
         if not isinstance(top, _COMPUTED) or self.ends_in_a_limit(root):
             return
         positions = self.plan.subtree(root)
-        # Of many rows Spark wants a few; a small table's it has as soon itself.
+        # The first rows of a small table Spark finds as fast itself.
         is_top = isinstance(top, Limit) and top.order and not self.division.is_one_task
         if not is_top and not any(
             isinstance(self.plan[position], Join | Group | Window) for position in positions

@@ -45,17 +45,8 @@ def planned_types(
         >>> planned_types(columns, "SELECT `id` AS `c7` FROM `r0`")
         (DataType(int64),)
     """
-    plan = _types if len(sql) > _LONGEST_KEPT else _kept_types
-    return plan(relations, sql, parts, zone_offsets)
+    plan = result_schema if len(sql) > _LONGEST_KEPT else _kept_schema
+    return tuple(plan(relations, sql, parts, zone_offsets).types)
 
 
-def _types(
-    relations: tuple[pa.Schema, ...],
-    sql: str,
-    parts: tuple[pa.Schema, ...],
-    zone_offsets: tuple[int, ...],
-) -> tuple[pa.DataType, ...]:
-    return tuple(result_schema(relations, sql, parts, zone_offsets).types)
-
-
-_kept_types = lru_cache(maxsize=_KEPT_QUERIES)(_types)
+_kept_schema = lru_cache(maxsize=_KEPT_QUERIES)(result_schema)
