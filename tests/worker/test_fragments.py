@@ -259,10 +259,11 @@ def test_nothing_reaches_over_a_broadcast_or_what_is_not_known(tables: Tables) -
         assert 3 in reply["served"]
 
 
-def test_an_operator_that_needs_the_key_keeps_it_from_becoming_a_fragment(tables: Tables) -> None:
+def test_an_operator_of_spark_that_needs_the_key_is_told_it(tables: Tables) -> None:
     nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1), unknown_window(2)]
     reply, _ = tables.derive(nodes)
-    assert (reply["fragments"], reply["served"]) == ([], [2, 3])
+    (fragment,) = reply["fragments"]
+    assert (fragment["root"], fragment["keyed"], reply["served"]) == (2, True, [3])
 
 
 def test_a_filter_on_a_scan_alone_is_no_fragment(tables: Tables) -> None:

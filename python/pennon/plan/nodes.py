@@ -354,10 +354,17 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What leaves rows and attributes where they are, and stays in Spark; its name for people."""
+    """What leaves rows and attributes where they are.
+
+    Args:
+        child: Its input.
+        name: Its name for people.
+        equal: Pairs of an attribute of its input and another one that is equal in each of its rows.
+    """
 
     child: int
     name: str = ""
+    equal: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 The rows of a subtree are divided as those of its *divided* scans are: by the key that all of them
 share, or, where they meet in unions only, in any way. All other inputs are replicated
 (``division.py``). A join of two divided inputs and an aggregate below the root need the key; an
-aggregate at the root may be put together by Spark. Nothing above a fragment sees its key, so an
-operator that needs the key has to be inside, or there is no fragment.
+aggregate at the root may be put together by Spark. Where an operator above needs the key, the
+fragment reports it, and is divided as all of that key's scans are; where it cannot, there is no
+fragment.
 
 Below a limit each task gives only as many rows, the first ones by its order; Spark takes the first
 of all tasks' rows. So there an aggregate's groups have to be whole.
@@ -30,6 +31,7 @@ from pennon.plan import (
     Window,
 )
 from pennon.predicate.semantics import Declined
+from pennon.pushdown.division import is_key_needed_above, surroundings
 from pennon.pushdown.query import FragmentQuery, fragment_query
 from pennon.pushdown.restriction import restriction_of
 from pennon.pushdown.runtime_pruning import pruning_sides
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
     from pennon.grouping.resolve.key_group import KeyGroup
     from pennon.predicate.semantics import Semantics
-    from pennon.pushdown.division import Division
+    from pennon.pushdown.division import Division, Surroundings
     from pennon.pushdown.partners import Restriction
 
 _Accepted = TypeVar("_Accepted")
@@ -67,6 +69,7 @@ class Candidate:
         group: What is read under one key is computed by one task; None where any split will do.
         is_one_task: Whether one task reads everything.
         restriction: Which groups are computed; None for all.
+        surroundings: The query around a fragment that reports its key; None for one that does not.
     """
 
     root: int
@@ -76,12 +79,15 @@ class Candidate:
     group: KeyGroup | None
     is_one_task: bool = False
     restriction: Restriction | None = None
+    surroundings: Surroundings | None = None
 
 
 def choose(
     division: Division,
     semantics: Semantics,
     accept: Callable[[Candidate], _Accepted | None],
+    *,
+    may_report: bool = True,
 ) -> tuple[list[_Accepted], Mapping[int, str]]:
     """Choose fragments from the root of a plan down.
 
@@ -90,12 +96,13 @@ def choose(
         semantics: The session's.
         accept: Makes of a candidate what is wanted; None where it does not pay. It may raise
             ``Declined``.
+        may_report: Whether a fragment may report its key.
 
     Returns:
         What was made, of subtrees that do not overlap; and for operators that Spark has to compute
         because of an expression at or below them, which.
     """
-    finder = _Finder(division, semantics)
+    finder = _Finder(division, semantics, may_report=may_report)
     accepted: list[_Accepted] = []
     waiting = [len(division.plan) - 1]
     while waiting:
@@ -125,8 +132,11 @@ def candidate_in_one_task(division: Division, semantics: Semantics, root: int) -
 
 
 class _Finder:
-    def __init__(self, division: Division, semantics: Semantics) -> None:
+    def __init__(
+        self, division: Division, semantics: Semantics, *, may_report: bool = False
+    ) -> None:
         self.division = division
+        self.may_report = may_report
         self.plan = division.plan
         self.semantics = semantics
         self.declined: dict[int, str] = {}
@@ -150,7 +160,7 @@ class _Finder:
             return
         divided = set(self.division.view.scans(root))
         for group in self.division.keys.groups:
-            if divided == set(group.scans):
+            if divided.issubset(group.scans):
                 candidate = self.divided(root, group)
                 if candidate is not None:
                     yield candidate
@@ -196,11 +206,15 @@ class _Finder:
         joins = {number for number in inside if isinstance(view[number], Join)}
         if not joins.issubset(() if group is None else group.joins):
             return None
-        if not self.keeps_keys(root, group, set(inside)):
-            return None
         mode = self.mode(root, group, inside)
         if mode is None or any(self.division.sizes[number].pairs > MOST_PAIRS for number in inside):
             return None
+        around = None
+        if not self.keeps_keys(root, group, set(inside)):
+            around = self.reporting(root, mode)
+            if around is None:
+                return None
+            group = around.group
         replicated = frozenset(
             side for join, side in self.division.replicated.items() if join in inside
         )
@@ -211,33 +225,41 @@ class _Finder:
             query = self.query(root, replicated, restriction, is_merged=is_merged)
             if query is not None:
                 positions = self.plan.subtree(root)
-                return Candidate(root, positions, mode, query, group, restriction=restriction)
+                return Candidate(
+                    root,
+                    positions,
+                    mode,
+                    query,
+                    group,
+                    restriction=restriction,
+                    surroundings=around,
+                )
         return None
+
+    def reporting(self, root: int, mode: FragmentMode) -> Surroundings | None:
+        """See the query around a fragment that reports its key; None where it cannot."""
+        if (
+            not self.may_report
+            or mode is FragmentMode.PARTIAL
+            or isinstance(self.plan[root], Limit)
+        ):
+            return None
+        return surroundings(self.division, root)
 
     def keeps_keys(self, root: int, group: KeyGroup | None, inside: set[int]) -> bool:
         """Whether nothing outside of a subtree needs a key that ends at it."""
+        scans = set(self.division.view.scans(root))
         if group is None:
-            scans = set(self.division.view.scans(root))
             return all(
                 key_group.operators <= inside
                 for key_group in self.division.keys.groups
                 if not scans.isdisjoint(key_group.scans)
             )
-        if group.computed or not group.operators <= inside:
+        if group.computed or scans != set(group.scans) or not group.operators <= inside:
             return False
-        return bool(group.joins) or not self.feeds_a_join(max(group.groupings))
-
-    def feeds_a_join(self, position: int) -> bool:
-        """Whether a join may want the partitioning that Spark would see at a node.
-
-        A fragment reports none: a join with a table that has no partitioning, of which Spark would
-        shuffle only that table, would shuffle both.
-        """
-        parents = self.division.view.parents
-        parent = parents.get(position)
-        while parent is not None and not isinstance(self.division.view[parent], Join):
-            parent = parents.get(parent)
-        return parent is not None
+        # Without it a join with a table that has no partitioning, of which Spark would shuffle only
+        # that table, would shuffle both.
+        return bool(group.joins) or not is_key_needed_above(self.division, root)
 
     def mode(
         self, root: int, group: KeyGroup | None, inside: tuple[int, ...]

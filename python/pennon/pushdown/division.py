@@ -15,16 +15,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.plan import Join, Pass, Side, is_repeatable
+from pennon.plan import (
+    Expand,
+    Group,
+    Join,
+    JoinType,
+    Opaque,
+    Pass,
+    Side,
+    Union,
+    Window,
+    is_repeatable,
+)
 from pennon.pushdown.partners import PASSES, input_of, other_side
 from pennon.pushdown.query import is_computed
 from pennon.pushdown.sizes import MOST_PAIRS, sizes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from pennon.grouping.resolve.key_group import DerivedKeys
-    from pennon.plan import Plan
+    from pennon.grouping.resolve.key_group import DerivedKeys, KeyGroup
+    from pennon.plan import Plan, PlanNode
     from pennon.predicate.semantics import Semantics
     from pennon.pushdown.sizes import Size
 
@@ -51,6 +62,99 @@ class Division:
     sizes: tuple[Size, ...]
     is_one_task: bool = False
     replicated_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """A query as Spark sees it around a fragment that reports its key.
+
+    Args:
+        nodes: What stands in the place of the fragment's own nodes: no join with a replicated side.
+        view: The query with them.
+        keys: The keys of the view.
+        group: The one that the fragment reports.
+    """
+
+    nodes: Mapping[int, PlanNode]
+    view: Plan
+    keys: DerivedKeys
+    group: KeyGroup
+
+
+def surroundings(division: Division, root: int) -> Surroundings | None:
+    """See a query around a fragment, if an operator there needs the key that the fragment has.
+
+    Args:
+        division: The query.
+        root: The fragment's uppermost node.
+
+    Returns:
+        None where no key serves all of the fragment's operators, and one outside.
+    """
+    inside = division.view.subtree(root)
+    nodes = _nodes_around(division, root)
+    view = division.plan.replaced(nodes)
+    scans = frozenset(division.view.scans(root))
+    keys = derived_for(view, [scans])
+    needing = {
+        number
+        for number in inside
+        if isinstance(division.view[number], Join | Group | Window | Union | Expand)
+    }
+    for group in keys.groups:
+        if scans.issubset(group.scans) and needing < group.operators:
+            return Surroundings(nodes, view, keys, group)
+    return None
+
+
+def is_key_needed_above(division: Division, root: int) -> bool:
+    """Whether an operator above a subtree needs the partitioning that Spark would see there.
+
+    Args:
+        division: The query.
+        root: The subtree's uppermost node.
+    """
+    plan = division.plan
+    if not any(isinstance(plan[at], Join | Group | Window) for at in _above(plan, root)):
+        return False
+    keys = derive_keys(plan.replaced(_nodes_around(division, root)))
+    inside, scans = set(plan.subtree(root)), set(division.view.scans(root))
+    groups = (*keys.groups, *(reported.group for reported in keys.reported))
+    return any(
+        not scans.isdisjoint(group.scans) and not group.operators <= inside for group in groups
+    )
+
+
+def _above(plan: Plan, position: int) -> Iterator[int]:
+    parent = plan.parents.get(position)
+    while parent is not None:
+        yield parent
+        parent = plan.parents.get(parent)
+
+
+def _nodes_around(division: Division, root: int) -> dict[int, PlanNode]:
+    """See a fragment's nodes as what is around it sees them: its replicated sides are not there."""
+    inside = division.view.subtree(root)
+    nodes: dict[int, PlanNode] = {}
+    for join, side in division.replicated.items():
+        if join in inside:
+            nodes |= dict.fromkeys(division.plan.subtree(side), Opaque())
+            nodes[join] = division.view[join]
+    return nodes
+
+
+def derived_for(plan: Plan, fragments: Iterable[frozenset[int]]) -> DerivedKeys:
+    """Derive keys, also such as Spark would find by itself, if they are those of fragments.
+
+    Args:
+        plan: The query.
+        fragments: The divided scans of each fragment that reports its key.
+    """
+    keys, reporting = derive_keys(plan), frozenset().union(*fragments)
+    for reported in keys.reported:
+        if reporting.issuperset(reported.group.scans):
+            keys = keys.using(reported)
+    return keys
 
 
 def is_replicable(division: Division, position: int, semantics: Semantics) -> bool:
@@ -134,8 +238,16 @@ def _viewed(plan: Plan, replicated: Mapping[int, int]) -> Plan:
     nodes = {}
     for position, side in replicated.items():
         (divided,) = (child for child in plan.children(position) if child != side)
-        nodes[position] = Pass(divided)
+        nodes[position] = Pass(divided, equal=_equal_to_divided(plan[position], side))
     return plan.replaced(nodes)
+
+
+def _equal_to_divided(join: PlanNode, side: int) -> tuple[tuple[int, int], ...]:
+    """Pair attributes of a join's divided side with those of the replicated one that equal them."""
+    if not isinstance(join, Join) or join.join_type is not JoinType.INNER:
+        return ()
+    pairs = [pair for pair in join.equated if pair not in join.dates]
+    return tuple(pairs if side == join.right else ((ours, theirs) for theirs, ours in pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +258,12 @@ class _Chooser:
     most_bytes: float
 
     def side(self, position: int, join: Join) -> int | None:
-        """Choose the side of a join that is replicated; None where neither can be."""
+        """Choose the side of a join that is replicated; None where neither can be.
+
+        Of a join with other tables no worker could make a fragment: its key may serve it instead.
+        """
+        if not self.plan.is_of_tables(position):
+            return None
         possible = [
             side
             for side in (Side.RIGHT, Side.LEFT)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from pennon.grouping.resolve.key_group import KeyGroup
     from pennon.grouping.tasks.task_target import TaskTarget
+    from pennon.plan import Plan
     from pennon.planning import ScanPlan
     from pennon.pushdown.candidates import Candidate
     from pennon.pushdown.division import Division
@@ -57,9 +57,10 @@ class FragmentTasks:
         rows: pa.Table,
         groupings: Mapping[int, tuple[Sequence[LayoutFunction], str]] | None = None,
     ) -> FragmentTasks:
-        """Make the tasks of what is assigned to keys."""
+        """Make the tasks of what is assigned to keys; under a key there may be nothing to read."""
         keys = pc.unique(rows["key"])
-        return cls(keys if len(keys) else pa.array([0], pa.int64()), rows, groupings or {})
+        keys = keys if len(keys) else pa.array([0], pa.int64())
+        return cls(keys, rows.filter(pc.is_valid(rows["leaf"])), groupings or {})
 
     def numbers(self, scan: int) -> tuple[pa.Table, Numbers]:
         """Give what is read of a scan, and the number of the task that reads it.
@@ -86,7 +87,7 @@ def tasks_of(
     Args:
         candidate: The fragment.
         division: The query, and the keys of its scans.
-        plans: What each scan reads.
+        plans: What each scan of the query reads.
         target: What tasks should look like.
         pool_bytes: The memory of a worker's queries.
 
@@ -95,13 +96,16 @@ def tasks_of(
     """
     if candidate.is_one_task:
         return FragmentTasks(pa.array([0], pa.int64()), None)
+    read = {scan: plans[scan] for scan in candidate.query.scans}
     if candidate.group is None:
-        return _packed(plans, target)
-    tasks = _assigned(candidate.group, division, plans, target)
+        return _packed(read, target)
+    around = candidate.surroundings
+    keys, view = (division.keys, division.view) if around is None else (around.keys, around.view)
+    tasks = _assigned(candidate, keys, view, plans, target)
     if tasks is None:
         return None
     holds_all = holds_rows(division.view, candidate.positions)
-    held = _most_held(tasks, plans, holds_all=holds_all)
+    held = _most_held(tasks, read, holds_all=holds_all)
     return None if held * HASH_TABLE_EXPANSION > pool_bytes else tasks
 
 
@@ -125,24 +129,25 @@ def _packed(plans: Mapping[int, ScanPlan], target: TaskTarget) -> FragmentTasks:
 
 
 def _assigned(
-    group: KeyGroup,
-    division: Division,
+    candidate: Candidate,
+    keys: DerivedKeys,
+    view: Plan,
     plans: Mapping[int, ScanPlan],
     target: TaskTarget,
 ) -> FragmentTasks | None:
-    functions = {scan: division.keys.scans[scan] for scan in group.scans}
-    own = DerivedKeys(
-        functions,
-        frozenset((*group.joins, *group.groupings)),
-        {},
-        groups=(group,),
-    )
+    group = candidate.group
+    if group is None:
+        raise InternalError(what="A fragment is divided by a key, and has none")
+    functions = {scan: keys.scans[scan] for scan in group.scans}
+    computed = {join: keys.computed[join] for join in group.computed}
+    own = DerivedKeys(functions, group.operators, computed, groups=(group,))
     leaves = {scan: plans[scan].table for scan in group.scans}
-    assignment = assign(own, division.view, leaves, target)
+    assignment = assign(own, view, leaves, target)
     if set(assignment.keys.scans) != set(group.scans):
         return None
-    groupings = {scan: (functions[scan], assignment.notes[scan]) for scan in group.scans}
-    return FragmentTasks.of(assignment.rows, groupings)
+    read = candidate.query.scans
+    groupings = {scan: (functions[scan], assignment.notes[scan]) for scan in read}
+    return FragmentTasks.of(assignment.of(read), groupings)
 
 
 def _most_held(

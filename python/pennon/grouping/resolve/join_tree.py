@@ -107,6 +107,9 @@ def _at_node(
             (child,) = children
             above = child.offered and child.offered.above_projection(node.renamed)
             return replace(child, offered=above)
+        case Pass(equal=equal) if equal:
+            (child,) = children
+            return replace(child, offered=child.offered and child.offered.beside(equal))
         case Filter() | Pass() | Limit(order=(), is_whole=False):
             (child,) = children
             return child

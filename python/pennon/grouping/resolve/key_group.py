@@ -38,10 +38,17 @@ class KeyGroup:
 
 @dataclass(frozen=True, slots=True)
 class ReportedGroup:
-    """A group that needs no derived key, and the functions of the one that it could have."""
+    """A group that needs no derived key, and the functions of the one that it could have.
+
+    Args:
+        group: The group, of one scan.
+        functions: Those of the scan's key.
+        computed: For each join where Spark computes the key of a side, those there.
+    """
 
     group: KeyGroup
     functions: tuple[LayoutFunction, ...]
+    computed: Mapping[int, tuple[LayoutFunction, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,9 @@ class DerivedKeys:
             self,
             scans={**self.scans, group.scans[0]: reported.functions},
             served=self.served | group.operators,
+            computed={**self.computed, **reported.computed},
             groups=(*self.groups, group),
+            reported=tuple(other for other in self.reported if other is not reported),
         )
 
     def without(self, group: KeyGroup, reason: str, remedy: str) -> DerivedKeys:

@@ -54,6 +54,14 @@ class PartitionExpression:
             nullable=tuple(map(above, self.nullable)),
         )
 
+    def beside(self, equal: Mapping[int, Iterable[int]]) -> PartitionExpression:
+        """See the expression beside further attributes: for some of its own, those equal to it."""
+        widened = (
+            attributes.union(*(equal.get(attribute, ()) for attribute in attributes))
+            for attributes in self.attributes
+        )
+        return replace(self, attributes=tuple(widened))
+
 
 @dataclass(frozen=True, slots=True)
 class SatisfiedJoin:
@@ -105,6 +113,14 @@ class Partitioning:
                 expression.above_projection(outputs) for expression in self.expressions
             ),
         )
+
+    def beside(self, equal: Iterable[tuple[int, int]]) -> Partitioning:
+        """See it beside further attributes: pairs of one of its own and another that is equal."""
+        others: dict[int, set[int]] = {}
+        for own, other in equal:
+            others.setdefault(own, set()).add(other)
+        widened = tuple(expression.beside(others) for expression in self.expressions)
+        return replace(self, expressions=widened)
 
     def satisfied_grouping(self, keys: frozenset[int]) -> tuple[PartitionExpression, ...]:
         """List the expressions by which rows with equal keys are in one partition."""

@@ -65,13 +65,12 @@ def settled(
         tuple(sorted(members.difference(scans))),
         partitioning.carriers,
     )
+    computed = {join: _functions(plan, partitioning, join) for join in group.computed}
     if len(scans) == 1 and not is_moved and _is_served_by_spark(plan, partitioning, scans[0]):
-        yield ReportedGroup(group, _functions(plan, partitioning, scans[0]))
+        yield ReportedGroup(group, _functions(plan, partitioning, scans[0]), computed)
         return
     yield KeyedGroup(
-        group,
-        {scan: _functions(plan, partitioning, scan) for scan in scans},
-        {join: _functions(plan, partitioning, join) for join in group.computed},
+        group, {scan: _functions(plan, partitioning, scan) for scan in scans}, computed
     )
 
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pennon.grouping.resolve.verdict import too_few_groups
 from pennon.grouping.tasks.balanced_group import BalancedGroup, balanced_group
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -60,6 +61,10 @@ class Assignment:
     rows: pa.Table = field(default_factory=ASSIGNED.empty_table)
     notes: Mapping[int, str] = field(default_factory=dict)
     declined: frozenset[int] = frozenset()
+
+    def of(self, scans: Collection[int]) -> pa.Table:
+        """Give what is assigned to some of the scans."""
+        return self.rows.filter(pc.is_in(self.rows["scan"], pa.array(scans, pa.int32())))
 
 
 def assign(

@@ -71,6 +71,7 @@ class FragmentReply:
         bytes: Estimated bytes of them.
         restricted: Whether it has but some of the node's groups: fragments of equal nodes may have
             others.
+        keyed: Whether its last column is the key of its tasks.
         partitions_read: How many partitions its tables' scans keep, as far as planning knows.
         partitions_total: How many those tables have.
     """
@@ -84,6 +85,7 @@ class FragmentReply:
     rows: int | None
     bytes: int | None
     restricted: bool
+    keyed: bool
     partitions_read: int
     partitions_total: int
 

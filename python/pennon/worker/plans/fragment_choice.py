@@ -19,7 +19,7 @@ from pennon.execution.batches.row_bytes import row_bytes
 from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.execution.memory import executor_pool_bytes
 from pennon.leaf.schema.promotion import stream_type
-from pennon.plan import Filter, Group, Limit, Opaque, Plan, PlanNode, Project, Scan
+from pennon.plan import Filter, Group, Limit, Plan, PlanNode, Project, Scan
 from pennon.planning import shortened_within, summary
 from pennon.predicate.semantics import Declined, is_utc_zone
 from pennon.pushdown import (
@@ -37,7 +37,7 @@ from pennon.pushdown.runtime_pruning import (
     key_filters,
     runtime_prunings,
 )
-from pennon.pushdown.tasks import tasks_of
+from pennon.pushdown.tasks import FragmentTasks, tasks_of
 from pennon.pushdown.whole_query import sooner_in_one, whole_query
 from pennon.worker.messages.key_messages import FragmentReply
 from pennon.worker.plans.fragment_details import FragmentDetails
@@ -55,6 +55,7 @@ from pennon.worker.wire.tokens import ScanToken
 
 if TYPE_CHECKING:
     from pennon.grouping.resolve.key_group import DerivedKeys
+    from pennon.grouping.tasks.assignment import Assignment
     from pennon.grouping.tasks.task_target import TaskTarget
     from pennon.planning import ScanPlan
     from pennon.pushdown import Division
@@ -68,15 +69,22 @@ class ChosenFragment:
 
     Args:
         candidate: What is computed.
-        keys: The keys of its tasks.
-        tasks: The texts of its tasks.
+        tasks: Its tasks.
+        texts: What executors send for each of them.
         reply: The answer to Spark's rule.
     """
 
     candidate: Candidate
-    keys: pa.Array
-    tasks: pa.Array
+    tasks: FragmentTasks
+    texts: pa.Array
     reply: FragmentReply
+
+    def is_divided_as(self, assignment: Assignment) -> bool:
+        """Whether the query around it has the keys that it reports, if it reports any."""
+        if self.candidate.surroundings is None:
+            return True
+        tasks = FragmentTasks.of(assignment.of(self.candidate.query.scans))
+        return self.tasks.keys.equals(tasks.keys) and self.tasks.rows == tasks.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +103,12 @@ class ChosenFragments:
 
 
 def choose_fragments(
-    request: DeriveKeys, decoded: DecodedPlan, keys: DerivedKeys, target: TaskTarget
+    request: DeriveKeys,
+    decoded: DecodedPlan,
+    keys: DerivedKeys,
+    target: TaskTarget,
+    *,
+    may_report: bool = True,
 ) -> ChosenFragments:
     """Choose the fragments of a query; none where the session does not want any.
 
@@ -104,6 +117,7 @@ def choose_fragments(
         decoded: The query.
         keys: The keys that it allows.
         target: What tasks should look like.
+        may_report: Whether a fragment may report its key to what is around it.
 
     Raises:
         ExecutionUnknown: The session names neither the workers nor Spark.
@@ -139,7 +153,7 @@ def choose_fragments(
         replicated_bytes=min(options.replicated_bytes, pool_bytes),
     )
     planner = _Planner(division, semantics, plans, target, query_id, pool_bytes)
-    fragments, declined = choose(division, semantics, planner.planned)
+    fragments, declined = choose(division, semantics, planner.planned, may_report=may_report)
     if whole is not None and not _leaves_no_exchange(plan, fragments):
         return ChosenFragments((whole,), is_one_task=True)
     inside = {position for fragment in fragments for position in fragment.candidate.positions}
@@ -187,14 +201,6 @@ def _in_one_executor(
     )
 
 
-def without_fragments(plan: Plan, chosen: Sequence[ChosenFragment]) -> Plan:
-    """See a plan as it is when its fragments are computed elsewhere."""
-    inside = {position for fragment in chosen for position in fragment.candidate.positions}
-    if not inside:
-        return plan
-    return plan.replaced(dict.fromkeys(inside, Opaque()))
-
-
 @dataclass(frozen=True, slots=True)
 class _Planner:
     division: Division
@@ -218,7 +224,7 @@ class _Planner:
         if self.has_answer_below(candidate.root):
             return None
         read = {scan: self.plans[scan] for scan in query.scans}
-        tasks = tasks_of(candidate, division, read, self.target, pool_bytes=self.pool_bytes)
+        tasks = tasks_of(candidate, division, self.plans, self.target, pool_bytes=self.pool_bytes)
         if tasks is None:
             return None
         parts = tuple(map(self.part, query.parts))
@@ -250,10 +256,11 @@ class _Planner:
             rows=rows,
             bytes=num_bytes,
             restricted=candidate.restriction is not None,
+            keyed=candidate.surroundings is not None,
             partitions_read=sum(plan.table.num_rows for plan in self.read_by(candidate)),
             partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
         )
-        return ChosenFragment(candidate, tasks.keys, texts, reply)
+        return ChosenFragment(candidate, tasks, texts, reply)
 
     def answer(self, root: int) -> FragmentQuery | None:
         """Answer an aggregate without reading a leaf, where the manifest has what it needs."""
@@ -284,10 +291,12 @@ class _Planner:
             rows=rows,
             bytes=num_bytes,
             restricted=False,
+            keyed=False,
             partitions_read=0,
             partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
         )
-        return ChosenFragment(candidate, pa.array([0], pa.int64()), pa.array([NO_RELATIONS]), reply)
+        tasks = FragmentTasks(pa.array([0], pa.int64()), None)
+        return ChosenFragment(candidate, tasks, pa.array([NO_RELATIONS]), reply)
 
     def read_by(self, candidate: Candidate) -> list[ScanPlan]:
         """Give the plans of all scans of a candidate, also of the parts that every task reads."""

@@ -54,8 +54,9 @@ class FragmentDetails:
         """
         query, count = self.candidate.query, len(tasks.keys)
         threads = f" of {self.num_threads} threads" if self.num_threads > 1 else ""
+        reporting = "" if self.candidate.surroundings is None else ", with their key"
         lines = [
-            f"fragment: {self.candidate.mode} in {count} tasks{threads}",
+            f"fragment: {self.candidate.mode} in {count} tasks{threads}{reporting}",
             f"query: {query.sql}",
         ]
         for at, scan in enumerate(query.scans):

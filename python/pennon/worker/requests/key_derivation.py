@@ -14,9 +14,10 @@ from pennon.grouping.resolve.join_tree import derive_keys
 from pennon.grouping.resolve.key_group import DerivedKeys
 from pennon.grouping.tasks.assignment import Assignment, assign
 from pennon.grouping.tasks.task_target import TaskTarget
-from pennon.plan import Join
+from pennon.plan import Join, Opaque
 from pennon.planning.leaf_order import mergeable_scans
 from pennon.pushdown import FragmentMode
+from pennon.pushdown.division import derived_for
 from pennon.spec.write_order import WRITE_ORDER
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.worker.messages.key_messages import (
@@ -25,7 +26,7 @@ from pennon.worker.messages.key_messages import (
     DeriveKeys,
     DeriveKeysReply,
 )
-from pennon.worker.plans.fragment_choice import choose_fragments, without_fragments
+from pennon.worker.plans.fragment_choice import choose_fragments
 from pennon.worker.plans.key_text import key_text
 from pennon.worker.plans.plan_outline import decoded_plan
 from pennon.worker.requests.data_plane import send_batches
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from pennon.planning import ScanPlan
     from pennon.spec.functions.partition_layout import LayoutFunction
     from pennon.worker.messages.column_numbers import ColumnNumbers
-    from pennon.worker.plans.fragment_choice import ChosenFragment
+    from pennon.worker.plans.fragment_choice import ChosenFragment, ChosenFragments
+    from pennon.worker.plans.plan_outline import DecodedPlan
     from pennon.worker.wire.framing import FrameSocket
 
 _KEYS = pa.schema({"scan": pa.int32(), "key": pa.int64(), "leaf": pa.int32(), "split": pa.utf8()})
@@ -53,26 +55,18 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     leaves = {position: plan.table for position, plan in plans.items()}
     target = TaskTarget(message.parallelism, message.max_bytes)
     whole = derive_keys(outline)
-    chosen = choose_fragments(message, decoded, whole, target)
-    fragments = chosen.fragments
-    if chosen.is_one_task:
-        # All rows are in one place: no operator needs a key.
-        own = _keys_of(_without_values(outline, fragments), outline, whole).verdicts
-        verdicts_there = {at: verdict.in_one_task() for at, verdict in own.items()}
-        assignment = Assignment(DerivedKeys({}, frozenset(), {}, verdicts_there))
-    else:
-        remaining = without_fragments(_without_values(outline, fragments), fragments)
-        left = _keys_of(remaining, outline, whole)
-        assignment = assign(left, remaining, leaves, target)
-    answer = assignment.keys
+    chosen, assignment = _divided(message, decoded, whole, target)
+    fragments, answer = chosen.fragments, assignment.keys
+    inside = {position for fragment in fragments for position in fragment.candidate.positions}
     verdicts = {**answer.verdicts, **_verdicts_inside(whole.verdicts, fragments)}
     for position in verdicts.keys() & chosen.declined.keys():
         verdicts[position] = verdicts[position].in_spark(chosen.declined[position])
     reply = DeriveKeysReply(
-        served=tuple(sorted(answer.served)),
+        served=tuple(sorted(answer.served - inside)),
         scans={
             str(position): key_text(functions, plans[position], assignment.notes[position])
             for position, functions in answer.scans.items()
+            if position not in inside
         },
         ordered=tuple(mergeable_scans(assignment.rows, _ordered(plans))),
         declined=tuple(sorted(assignment.declined)),
@@ -89,13 +83,48 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
         arrow=True,
     )
     frames.send_json(encode(reply))
-    batches = [*_assigned(assignment, leaves), *map(_tasks, fragments)]
+    rows = assignment.of(answer.scans.keys() - inside)
+    batches = [*_assigned(rows, leaves), *map(_tasks, fragments)]
     send_batches(BatchStream(_KEYS, iter(batches)), frames)
 
 
-def _keys_of(plan: Plan, outline: Plan, whole: DerivedKeys) -> DerivedKeys:
+def _divided(
+    message: DeriveKeys, decoded: DecodedPlan, whole: DerivedKeys, target: TaskTarget
+) -> tuple[ChosenFragments, Assignment]:
+    """Choose the fragments of a query, and assign the leaves of what is around them to keys."""
+    leaves = {position: plan.table for position, plan in decoded.scans.items()}
+    chosen = choose_fragments(message, decoded, whole, target)
+    if chosen.is_one_task:
+        # All rows are in one place: no operator needs a key.
+        own = _keys_around(_without_values(decoded.plan, chosen.fragments), decoded, whole, ())
+        verdicts = {at: verdict.in_one_task() for at, verdict in own.verdicts.items()}
+        return chosen, Assignment(DerivedKeys({}, frozenset(), {}, verdicts))
+    while True:
+        remaining = _around(_without_values(decoded.plan, chosen.fragments), chosen.fragments)
+        left = _keys_around(remaining, decoded, whole, chosen.fragments)
+        assignment = assign(left, remaining, leaves, target)
+        if all(fragment.is_divided_as(assignment) for fragment in chosen.fragments):
+            return chosen, assignment
+        # One fragment took the key from what is around another.
+        chosen = choose_fragments(message, decoded, whole, target, may_report=False)
+
+
+def _around(plan: Plan, fragments: Sequence[ChosenFragment]) -> Plan:
+    """See a plan as Spark sees it when its fragments are computed elsewhere."""
+    nodes: dict[int, PlanNode] = {}
+    for candidate in (fragment.candidate for fragment in fragments):
+        around = candidate.surroundings
+        nodes |= around.nodes if around else dict.fromkeys(candidate.positions, Opaque())
+    return plan.replaced(nodes) if nodes else plan
+
+
+def _keys_around(
+    plan: Plan, decoded: DecodedPlan, whole: DerivedKeys, fragments: Sequence[ChosenFragment]
+) -> DerivedKeys:
     """Derive the keys of what is left of a query, of which all keys are known."""
-    return whole if plan is outline else derive_keys(plan)
+    candidates = [fragment.candidate for fragment in fragments]
+    reporting = [frozenset(one.query.scans) for one in candidates if one.surroundings is not None]
+    return whole if plan is decoded.plan and not reporting else derived_for(plan, reporting)
 
 
 def _without_values(plan: Plan, fragments: Sequence[ChosenFragment]) -> Plan:
@@ -127,21 +156,20 @@ def _verdicts_inside(
 
 def _tasks(fragment: ChosenFragment) -> pa.RecordBatch:
     """Write the tasks of a fragment in the place of leaves."""
-    count = len(fragment.tasks)
+    count = len(fragment.texts)
     return pa.RecordBatch.from_arrays(
         [
             pa.repeat(pa.scalar(fragment.candidate.root, pa.int32()), count),
-            fragment.keys,
+            fragment.tasks.keys,
             pa.repeat(pa.scalar(_NO_LEAF, pa.int32()), count),
-            fragment.tasks,
+            fragment.texts,
         ],
         schema=_KEYS,
     )
 
 
-def _assigned(assignment: Assignment, leaves: Mapping[int, pa.Table]) -> list[pa.RecordBatch]:
+def _assigned(rows: pa.Table, leaves: Mapping[int, pa.Table]) -> list[pa.RecordBatch]:
     """Write what is read under each key, with the texts of parts of leaves."""
-    rows = assignment.rows
     splits = assigned_column(rows, leaves)
     leaf = rows["leaf"].fill_null(_NO_LEAF)
     table = rows.select(["scan", "key"]).append_column("leaf", leaf)

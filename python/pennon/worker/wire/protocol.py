@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "4190424ef15f"
+PROTOCOL: Final = "beaa87f3a78e"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

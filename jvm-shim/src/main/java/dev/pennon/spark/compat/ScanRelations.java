@@ -1,5 +1,6 @@
 package dev.pennon.spark.compat;
 
+import static dev.pennon.spark.compat.Sequences.appended;
 import static dev.pennon.spark.compat.Sequences.empty;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
@@ -54,17 +55,26 @@ public final class ScanRelations {
     return relation.makeCopy(parameters(relation, scan, output));
   }
 
-  /** A node whose scan stands for several, of which nothing is known but its output. */
+  /**
+   * A node whose scan stands for several, of which nothing is known but its columns.
+   *
+   * @param key its last column, constant over each of its partitions; null where there is none
+   */
   public static LogicalPlan ofSeveral(
-      List<DataSourceV2ScanRelation> scans, Scan scan, Seq<AttributeReference> output) {
+      List<DataSourceV2ScanRelation> scans, Scan scan, Seq<AttributeReference> others,
+      AttributeReference key) {
     Stream<Table> tables = scans.stream().map(one -> one.relation().table());
     String names = tables.map(Table::name).distinct().collect(Collectors.joining(", "));
     Object[] first = items(scans.get(0).relation().productIterator().toSeq()).toArray();
     first[0] = new ReadTables(names);
+    Seq<AttributeReference> output = key == null ? others : appended(others, key);
     Object[] parameters = parameters(scans.get(0), scan, output);
     parameters[0] = scans.get(0).relation().makeCopy(first);
     for (int other = KEY_GROUPED_PARTITIONING; other < parameters.length; other++) {
       parameters[other] = nothing(parameters[other]);
+    }
+    if (key != null) {
+      parameters[KEY_GROUPED_PARTITIONING] = Option.apply(sequence(List.of(key)));
     }
     return scans.get(0).makeCopy(parameters);
   }

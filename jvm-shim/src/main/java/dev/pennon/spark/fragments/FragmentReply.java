@@ -15,6 +15,7 @@ import java.util.OptionalLong;
  * @param rows estimated number of rows that it gives
  * @param bytes estimated bytes of them
  * @param restricted whether it has but some of the node's groups, as its token says which
+ * @param keyed whether its tasks' key is its last column
  * @param partitionsRead the partitions that its scans keep
  * @param partitionsTotal all partitions of their tables
  * @param columns the numbers of its columns, in order
@@ -28,6 +29,7 @@ public record FragmentReply(
     OptionalLong rows,
     OptionalLong bytes,
     boolean restricted,
+    boolean keyed,
     long partitionsRead,
     long partitionsTotal,
     List<Long> columns) {

@@ -18,7 +18,9 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.connector.SupportsMetadata;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -27,12 +29,19 @@ import org.apache.spark.sql.types.StructType;
  *
  * @param fragment what the worker answered
  * @param tasks one row per task: its key and the worker's token
- * @param readSchema the columns that it sends
+ * @param columns the columns that it sends
  * @param rows the plan whose rows it has
  */
 public record FragmentScan(
-    FragmentReply fragment, List<KeyedLeaf> tasks, StructType readSchema, LogicalPlan rows)
+    FragmentReply fragment, List<KeyedLeaf> tasks, StructType columns, LogicalPlan rows)
     implements ColumnarBatchScan, SupportsReportStatistics, SupportsMetadata {
+  /** Whether an operator is a fragment that reports its key. */
+  public static boolean isKeyed(LogicalPlan plan) {
+    return plan instanceof DataSourceV2ScanRelation relation
+        && relation.scan() instanceof FragmentScan scan
+        && scan.fragment.keyed();
+  }
+
   @Override
   public InputPartition[] planInputPartitions() {
     return tasks.stream()
@@ -44,8 +53,13 @@ public record FragmentScan(
   public PartitionReaderFactory createReaderFactory() {
     return new ArrowPartitionReaders(
         ArrowPartitionReaders.Source.fragment(fragment.scan(), ArithmeticPlaces.of(rows)),
-        readSchema,
-        false);
+        columns,
+        fragment.keyed());
+  }
+
+  @Override
+  public StructType readSchema() {
+    return fragment.keyed() ? columns.add(PennonScan.DERIVED_KEY, DataTypes.LongType, false) : columns;
   }
 
   @Override
@@ -84,6 +98,7 @@ public record FragmentScan(
     return other instanceof FragmentScan that
         && (fragment.scan().equals(that.fragment.scan())
             || !fragment.restricted() && !that.fragment.restricted())
+        && (tasks.equals(that.tasks) || !fragment.keyed() && !that.fragment.keyed())
         && rows.sameResult(that.rows);
   }
 

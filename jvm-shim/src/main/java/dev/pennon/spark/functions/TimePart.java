@@ -6,14 +6,8 @@ import java.util.Locale;
 /** What a function takes from a date or a timestamp in UTC: units since 1970, fields of a calendar. */
 enum TimePart {
   // Units, from coarse to fine.
-  YEARS,
-  MONTHS,
-  DAYS,
-  HOURS,
-  YEAR,
-  MONTH,
-  DAY,
-  HOUR;
+  YEARS, MONTHS, DAYS, HOURS,
+  YEAR, MONTH, DAY, HOUR;
 
   private static final long MICROS_PER_HOUR = 3_600_000_000L;
   private static final long MICROS_PER_DAY = 24 * MICROS_PER_HOUR;

@@ -53,15 +53,7 @@ import scala.collection.immutable.Seq;
 public final class PlanOutline {
   /** What a node is to the rewrite; the worker gets the same names. */
   public enum Kind {
-    SCAN,
-    PASS,
-    PROJECT,
-    JOIN,
-    GROUP,
-    WINDOW,
-    UNION,
-    EXPAND,
-    OPAQUE
+    SCAN, PASS, PROJECT, JOIN, GROUP, WINDOW, UNION, EXPAND, OPAQUE
   }
 
   /** A plan node, its position in the message, the child whose rows pass, and its children. */

@@ -1,6 +1,7 @@
 package dev.pennon.spark.outline;
 
 import static dev.pennon.spark.compat.Columns.named;
+import static dev.pennon.spark.compat.Sequences.appended;
 import static dev.pennon.spark.compat.Sequences.empty;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
@@ -73,6 +74,7 @@ import org.slf4j.LoggerFactory;
 import scala.Enumeration;
 import scala.Option;
 import scala.Tuple2;
+import scala.collection.immutable.Seq;
 
 /**
  * An aggregate as two: sums, counts, minima and maxima that the worker computes per task, and what
@@ -195,9 +197,14 @@ public final class SplitAggregate {
     return known == null ? expression.mapChildren(child -> replaced(child, byColumn)) : known;
   }
 
-  /** The aggregate's output from the columns where each group has one row. */
-  public LogicalPlan finishedOver(LogicalPlan columns) {
-    return new Project(sequence(finished), columns);
+  /**
+   * The aggregate's output from the columns where each group has one row.
+   *
+   * @param isKeyed whether the last of them is a fragment's key, which stays
+   */
+  public LogicalPlan finishedOver(LogicalPlan columns, boolean isKeyed) {
+    Seq<NamedExpression> outputs = sequence(finished);
+    return new Project(isKeyed ? appended(outputs, columns.output().last()) : outputs, columns);
   }
 
   /** An expression of the output, as one of the columns where each group has one row. */

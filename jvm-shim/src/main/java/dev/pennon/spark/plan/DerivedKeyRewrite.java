@@ -55,7 +55,7 @@ import scala.collection.immutable.Seq;
  */
 final class DerivedKeyRewrite {
   /** A rewritten plan, and the attribute of the key that its rows are grouped by, if any. */
-  private record Keyed(LogicalPlan plan, AttributeReference key) {}
+  record Keyed(LogicalPlan plan, AttributeReference key) {}
 
   private final DerivedKeys keys;
   private final DeriveKeysReply reply;
@@ -74,9 +74,9 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed rewritten(Node node) {
-    LogicalPlan fragment = fragments.planOf(node);
+    Keyed fragment = fragments.planOf(node);
     if (fragment != null) {
-      return new Keyed(fragment, null);
+      return fragment;
     }
     boolean usesKey = reply.served().contains(node.position());
     return switch (node.kind()) {

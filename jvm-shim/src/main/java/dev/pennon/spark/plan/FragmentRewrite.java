@@ -3,6 +3,7 @@ package dev.pennon.spark.plan;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.expressions.PlanTexts;
 import dev.pennon.spark.fragments.DerivedKeys;
@@ -15,9 +16,11 @@ import dev.pennon.spark.read.PennonScan;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -36,19 +39,19 @@ final class FragmentRewrite {
     keys.reply().fragments().forEach(fragment -> fragments.put(fragment.root(), fragment));
   }
 
-  /** The plan of a node that became a fragment; null for any other. */
-  LogicalPlan planOf(Node node) {
+  /** The plan of a node that became a fragment, with its key if it reports one; null for others. */
+  DerivedKeyRewrite.Keyed planOf(Node node) {
     FragmentReply fragment = fragments.get(node.position());
     if (fragment == null) {
       return null;
     }
     try {
       LogicalPlan limited = outline.limited(node);
-      if (limited == null) {
-        return replaced(node, null, fragment);
-      }
-      Node below = node.children().get(0);
-      return node.plan().withNewChildren(sequence(List.of(replaced(below, limited, fragment))));
+      Node whole = limited == null ? node : node.children().get(0);
+      LogicalPlan plan = replaced(whole, limited, fragment);
+      plan = limited == null ? plan : node.plan().withNewChildren(sequence(List.of(plan)));
+      Attribute key = fragment.keyed() ? plan.output().last() : null;
+      return new DerivedKeyRewrite.Keyed(plan, (AttributeReference) key);
     } catch (RuntimeException e) {
       LOG.warn("Spark executes what the worker was to execute: {}", node.plan(), e);
       return null;
@@ -66,7 +69,7 @@ final class FragmentRewrite {
     boolean isMerged = fragment.mode() == FragmentReply.Mode.PARTIAL;
     LogicalPlan rows = limited == null ? split.partial(isMerged) : limited;
     LogicalPlan columns = relation(fragment, rows, split.columns(isMerged));
-    return isMerged ? split.mergedOver(columns) : split.finishedOver(columns);
+    return isMerged ? split.mergedOver(columns) : split.finishedOver(columns, fragment.keyed());
   }
 
   private LogicalPlan relation(
@@ -82,7 +85,9 @@ final class FragmentRewrite {
       schema = schema.add(texts.name(column.exprId()), column.dataType(), column.nullable());
     }
     FragmentScan scan = new FragmentScan(fragment, keys.of(fragment.root()), schema, rows);
-    return ScanRelations.ofSeveral(scansOf(rows), scan, sequence(output));
+    AttributeReference key =
+        fragment.keyed() ? Columns.column(PennonScan.DERIVED_KEY, DataTypes.LongType, false) : null;
+    return ScanRelations.ofSeveral(scansOf(rows), scan, sequence(output), key);
   }
 
   private static List<DataSourceV2ScanRelation> scansOf(LogicalPlan plan) {

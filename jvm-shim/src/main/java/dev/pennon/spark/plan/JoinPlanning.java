@@ -1,8 +1,10 @@
 package dev.pennon.spark.plan;
 
 import static dev.pennon.spark.compat.Sequences.empty;
+import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.catalog.JoinSettings;
+import dev.pennon.spark.fragments.FragmentScan;
 import dev.pennon.spark.read.PennonScan;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -38,11 +40,17 @@ public final class JoinPlanning {
     @Override
     public Seq<SparkPlan> apply(LogicalPlan plan) {
       if (plan instanceof ReturnAnswer) {
-        boolean readsByPartitions = PennonScan.in(plan).anyMatch(scan -> !scan.isPacked());
+        boolean readsByPartitions =
+            items(plan.collectLeaves()).stream().anyMatch(JoinPlanning::mayHaveKeys);
         JoinSettings.planning(SQLConf.get(), readsByPartitions);
       }
       return empty();
     }
+  }
+
+  private static boolean mayHaveKeys(LogicalPlan leaf) {
+    PennonScan scan = PennonScan.of(leaf);
+    return scan == null ? FragmentScan.isKeyed(leaf) : !scan.isPacked();
   }
 
   /** Changes nothing; an adaptive plan was at its end before it is one. */

@@ -43,10 +43,7 @@ public record ArithmeticPlaces(List<Place> places) implements Serializable {
 
   /** How a value fails. */
   private enum Kind {
-    DIVISION,
-    REMAINDER,
-    CAST,
-    OVERFLOW
+    DIVISION, REMAINDER, CAST, OVERFLOW
   }
 
   /**
@@ -74,16 +71,13 @@ public record ArithmeticPlaces(List<Place> places) implements Serializable {
   /** The place of an expression that can fail; none for any other. */
   private static List<Place> place(Expression expression) {
     Kind kind = kind(expression);
+    if (kind == null) {
+      return List.of();
+    }
     String source = expression instanceof Cast cast ? cast.child().dataType().sql() : "";
-    return kind == null
-        ? List.of()
-        : List.of(
-            new Place(
-                kind,
-                expression.prettyName(),
-                source,
-                expression.dataType(),
-                expression.origin().context()));
+    DataType type = expression.dataType();
+    QueryContext context = expression.origin().context();
+    return List.of(new Place(kind, expression.prettyName(), source, type, context));
   }
 
   private static Kind kind(Expression expression) {

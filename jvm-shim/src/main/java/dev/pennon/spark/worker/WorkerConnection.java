@@ -22,12 +22,7 @@ import java.util.concurrent.FutureTask;
  */
 public final class WorkerConnection implements AutoCloseable {
   private enum State {
-    IDLE,
-    REQUESTED,
-    STREAMING_UP,
-    STREAMING_DOWN,
-    RELEASED,
-    BROKEN
+    IDLE, REQUESTED, STREAMING_UP, STREAMING_DOWN, RELEASED, BROKEN
   }
 
   private final WorkerProcess worker;

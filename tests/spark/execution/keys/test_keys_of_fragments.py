@@ -1,0 +1,110 @@
+"""Fragments that report their key: what Spark computes above them needs no shuffle by it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.spark.assert_join import EXECUTION, conf
+from tests.spark.execution.fragment_tables import assert_same
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.usefixtures("fragment_tables")
+
+# Each ends in an operator that the workers decline, and that needs the key.
+QUERIES = {
+    "an aggregate of lists": (
+        "SELECT x.id, sort_array(collect_list(y.v)) FROM x JOIN y ON x.id = y.id"
+        " WHERE x.i > 0 GROUP BY x.id"
+    ),
+    "by the other side's key": (
+        "SELECT y.id, sort_array(collect_set(x.s)) FROM x JOIN y ON x.id = y.id GROUP BY y.id"
+    ),
+    "of three tables": (
+        "SELECT z.id, count(*), sort_array(collect_set(y.i)) FROM x JOIN y ON x.id = y.id"
+        " JOIN z ON y.id = z.id WHERE y.i > 1 GROUP BY z.id"
+    ),
+    "of an evolved one": (
+        "SELECT x.id, size(collect_list(old.v)) FROM x JOIN old ON x.id = old.id GROUP BY x.id"
+    ),
+    "of whole groups": (
+        "SELECT id, sort_array(collect_list(n)) FROM (SELECT x.id, x.i, count(*) AS n FROM x"
+        " JOIN y ON x.id = y.id GROUP BY x.id, x.i) GROUP BY id"
+    ),
+    "a join below, one above": (
+        "SELECT a.id, z.v FROM (SELECT x.id, sort_array(collect_list(y.i)) AS l FROM x"
+        " JOIN y ON x.id = y.id GROUP BY x.id) a JOIN z ON a.id = z.id WHERE size(a.l) > 1"
+    ),
+    "two fragments of one key": (
+        "SELECT a.id, a.n, b.m FROM"
+        " (SELECT x.id, sort_array(collect_list(y.i)) AS n FROM x JOIN y ON x.id = y.id"
+        "  GROUP BY x.id) a JOIN"
+        " (SELECT z.id, sort_array(collect_list(old.i)) AS m FROM z JOIN old ON z.id = old.id"
+        "  GROUP BY z.id) b ON a.id = b.id"
+    ),
+    "an outer join": (
+        "SELECT x.id, sort_array(collect_list(y.i)) FROM x LEFT JOIN y ON x.id = y.id"
+        " AND y.v > 0 GROUP BY x.id"
+    ),
+    "a semi-join": (
+        "SELECT x.id, sort_array(collect_list(x.i)) FROM x LEFT SEMI JOIN y ON x.id = y.id"
+        " GROUP BY x.id"
+    ),
+    "a window above": (
+        "SELECT x.id, x.i, y.v, size(collect_list(y.i) OVER (PARTITION BY x.id)) FROM x"
+        " JOIN y ON x.id = y.id"
+    ),
+    "a union below": (
+        "SELECT id, sort_array(collect_list(v)) FROM (SELECT x.id, y.v FROM x JOIN y"
+        " ON x.id = y.id UNION ALL SELECT z.id, z.v FROM z JOIN y ON z.id = y.id) GROUP BY id"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_what_needs_the_key_is_not_shuffled(spark: SparkSession, name: str) -> None:
+    plan = assert_same(spark, QUERIES[name])
+    assert "with their key" in plan
+    assert "Exchange" not in plan.split("== Initial Plan ==")[0]
+
+
+def test_a_star_keeps_the_key_of_its_large_table(spark: SparkSession) -> None:
+    with conf(spark, {f"{EXECUTION}.replicatedBytes": "64m"}):
+        plan = assert_same(
+            spark,
+            "SELECT x.id, sort_array(collect_list(y.m)) FROM x JOIN (SELECT i, max(d) AS m FROM y"
+            " GROUP BY i) y ON x.i = y.i GROUP BY x.id",
+        )
+    assert "with their key" in plan
+    assert "Exchange" not in plan.split("== Initial Plan ==")[0]
+
+
+def test_a_table_without_partitioning_is_shuffled_onto_a_fragment(spark: SparkSession) -> None:
+    """Its rows lie as those of the star, whose key Spark computes of them."""
+    query = (
+        "SELECT x.id, y.m, p.k FROM x JOIN (SELECT i, max(d) AS m FROM y GROUP BY i) y ON x.i = y.i"
+        " JOIN (SELECT id % 40 AS k, count(*) FROM range(200) GROUP BY 1) p ON x.id = p.k"
+    )
+    with conf(spark, {f"{EXECUTION}.replicatedBytes": "64m"}):
+        plan = assert_same(spark, query)
+    assert "with their key" in plan
+
+
+def test_a_dimension_gives_the_key_another_name(spark: SparkSession) -> None:
+    with conf(spark, {f"{EXECUTION}.replicatedBytes": "64m"}):
+        plan = assert_same(
+            spark,
+            "SELECT y.id, count(*), max(x.v) FROM x JOIN (SELECT DISTINCT id, i FROM y) y"
+            " ON x.id = y.id AND x.i < y.i GROUP BY y.id",
+        )
+    assert "fragment: complete" in plan
+
+
+def test_groups_below_a_broadcast_are_whole(spark: SparkSession) -> None:
+    plan = assert_same(
+        spark, "SELECT z.id, z.s FROM z WHERE z.i NOT IN (SELECT max(i) FROM x GROUP BY id)"
+    )
+    assert "fragment: complete" in plan
+    assert "hashpartitioning" not in plan
