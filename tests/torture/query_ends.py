@@ -13,6 +13,7 @@ _AGGREGATES = [
     *("count(*)", "sum({v})", "max({v})", "min({v})", "avg({v})", "count({c})", "max({c})"),
     *("min({c})", "count(DISTINCT {v})", "count(DISTINCT {c})", "sum(CAST({v} AS DECIMAL(9, 1)))"),
     *("sum(CAST({v} AS BIGINT))", "sum(IF({v} > 20, 1, 0))", "count(*) FILTER (WHERE {v} < 30)"),
+    *("sort_array(collect_list({v}))", "size(collect_set({c}))"),  # Spark computes them itself
 ]
 
 
