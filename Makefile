@@ -16,7 +16,7 @@ EXAMPLES := $(CURDIR)/build/examples
 OLDER_SPARKS := 4.1.4 4.2.1
 # The first releases of each: methods of Spark have changed behind them.
 FIRST_SPARKS := 4.1.0 4.2.0
-JOIN_TESTS := $(addprefix tests/spark/, joins execution/test_fragments.py execution/test_fragment_limits.py \
+JOIN_TESTS := $(addprefix tests/spark/, joins execution/keys execution/test_fragments.py execution/test_fragment_limits.py \
     write/test_write_order.py expressions/test_functions_agree.py)
 # What else an older Spark has to do: read, write, make tables, and serve.
 OLDER_TESTS := $(JOIN_TESTS) $(addprefix tests/spark/, read/test_queries.py write/test_writes.py \
