@@ -31,7 +31,7 @@ from pennon.plan import (
     Window,
 )
 from pennon.predicate.semantics import Declined
-from pennon.pushdown.division import is_key_needed_above, surroundings
+from pennon.pushdown.division import Surroundings
 from pennon.pushdown.query import FragmentQuery, fragment_query
 from pennon.pushdown.restriction import restriction_of
 from pennon.pushdown.runtime_pruning import pruning_sides
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from pennon.grouping.resolve.key_group import KeyGroup
     from pennon.predicate.semantics import Semantics
-    from pennon.pushdown.division import Division, Surroundings
+    from pennon.pushdown.division import Division
     from pennon.pushdown.partners import Restriction
 
 _Accepted = TypeVar("_Accepted")
@@ -140,6 +140,7 @@ class _Finder:
         self.plan = division.plan
         self.semantics = semantics
         self.declined: dict[int, str] = {}
+        self.seen: dict[int, Surroundings] = {}
 
     def at(self, root: int) -> Iterator[Candidate]:
         """List what can be computed of a subtree, the best way first."""
@@ -238,13 +239,17 @@ class _Finder:
 
     def reporting(self, root: int, mode: FragmentMode) -> Surroundings | None:
         """See the query around a fragment that reports its key; None where it cannot."""
-        if (
-            not self.may_report
-            or mode is FragmentMode.PARTIAL
-            or isinstance(self.plan[root], Limit)
-        ):
+        is_whole = mode is not FragmentMode.PARTIAL and not isinstance(self.plan[root], Limit)
+        if not (self.may_report and is_whole):
             return None
-        return surroundings(self.division, root)
+        around = self.surroundings(root)
+        return None if around.group is None else around
+
+    def surroundings(self, root: int) -> Surroundings:
+        """See the query around a subtree."""
+        if root not in self.seen:
+            self.seen[root] = Surroundings.of(self.division, root)
+        return self.seen[root]
 
     def keeps_keys(self, root: int, group: KeyGroup | None, inside: set[int]) -> bool:
         """Whether nothing outside of a subtree needs a key that ends at it."""
@@ -259,7 +264,7 @@ class _Finder:
             return False
         # Without it a join with a table that has no partitioning, of which Spark would shuffle only
         # that table, would shuffle both.
-        return bool(group.joins) or not is_key_needed_above(self.division, root)
+        return bool(group.joins) or not self.surroundings(root).needs_key
 
     def mode(
         self, root: int, group: KeyGroup | None, inside: tuple[int, ...]

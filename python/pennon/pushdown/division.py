@@ -27,12 +27,13 @@ from pennon.plan import (
     Window,
     is_repeatable,
 )
-from pennon.pushdown.partners import PASSES, input_of, other_side
+from pennon.pushdown.partners import PASSES, equal_pairs, input_of, other_side
 from pennon.pushdown.query import is_computed
 from pennon.pushdown.sizes import MOST_PAIRS, sizes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from pennon.grouping.resolve.key_group import DerivedKeys, KeyGroup
     from pennon.plan import Plan, PlanNode
@@ -66,93 +67,74 @@ class Division:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """A query as Spark sees it around a fragment that reports its key.
+    """A query as Spark sees it around a fragment whose key it knows.
 
     Args:
+        root: The fragment's uppermost node.
+        scans: The scans that it divides.
+        operators: Its operators that need a key, or carry one.
         nodes: What stands in the place of the fragment's own nodes: no join with a replicated side.
         view: The query with them.
         keys: The keys of the view.
-        group: The one that the fragment reports.
     """
 
+    root: int
+    scans: frozenset[int]
+    operators: frozenset[int]
     nodes: Mapping[int, PlanNode]
     view: Plan
     keys: DerivedKeys
-    group: KeyGroup
+
+    @classmethod
+    def of(cls, division: Division, root: int) -> Surroundings:
+        """See a query around a subtree.
+
+        Args:
+            division: The query.
+            root: The subtree's uppermost node.
+        """
+        inside = division.view.subtree(root)
+        keyed = Join | Group | Window | Union | Expand
+        operators = frozenset(at for at in inside if isinstance(division.view[at], keyed))
+        nodes: dict[int, PlanNode] = {}
+        for join, side in division.replicated.items():
+            if join in inside:
+                nodes |= dict.fromkeys(division.plan.subtree(side), Opaque())
+                nodes[join] = division.view[join]
+        view, scans = division.plan.replaced(nodes), frozenset(division.view.scans(root))
+        return cls(root, scans, operators, nodes, view, derived_for(view, scans))
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether an operator outside needs the partitioning that Spark would see at the root."""
+        return any(
+            not self.scans.isdisjoint(group.scans) and not group.operators <= self.operators
+            for group in self.keys.groups
+        )
+
+    @property
+    def group(self) -> KeyGroup | None:
+        """The key that serves all operators of the fragment and one outside; None without one."""
+        return next(
+            (
+                group
+                for group in self.keys.groups
+                if self.scans.issubset(group.scans) and self.operators < group.operators
+            ),
+            None,
+        )
 
 
-def surroundings(division: Division, root: int) -> Surroundings | None:
-    """See a query around a fragment, if an operator there needs the key that the fragment has.
-
-    Args:
-        division: The query.
-        root: The fragment's uppermost node.
-
-    Returns:
-        None where no key serves all of the fragment's operators, and one outside.
-    """
-    inside = division.view.subtree(root)
-    nodes = _nodes_around(division, root)
-    view = division.plan.replaced(nodes)
-    scans = frozenset(division.view.scans(root))
-    keys = derived_for(view, [scans])
-    needing = {
-        number
-        for number in inside
-        if isinstance(division.view[number], Join | Group | Window | Union | Expand)
-    }
-    for group in keys.groups:
-        if scans.issubset(group.scans) and needing < group.operators:
-            return Surroundings(nodes, view, keys, group)
-    return None
-
-
-def is_key_needed_above(division: Division, root: int) -> bool:
-    """Whether an operator above a subtree needs the partitioning that Spark would see there.
-
-    Args:
-        division: The query.
-        root: The subtree's uppermost node.
-    """
-    plan = division.plan
-    if not any(isinstance(plan[at], Join | Group | Window) for at in _above(plan, root)):
-        return False
-    keys = derive_keys(plan.replaced(_nodes_around(division, root)))
-    inside, scans = set(plan.subtree(root)), set(division.view.scans(root))
-    groups = (*keys.groups, *(reported.group for reported in keys.reported))
-    return any(
-        not scans.isdisjoint(group.scans) and not group.operators <= inside for group in groups
-    )
-
-
-def _above(plan: Plan, position: int) -> Iterator[int]:
-    parent = plan.parents.get(position)
-    while parent is not None:
-        yield parent
-        parent = plan.parents.get(parent)
-
-
-def _nodes_around(division: Division, root: int) -> dict[int, PlanNode]:
-    """See a fragment's nodes as what is around it sees them: its replicated sides are not there."""
-    inside = division.view.subtree(root)
-    nodes: dict[int, PlanNode] = {}
-    for join, side in division.replicated.items():
-        if join in inside:
-            nodes |= dict.fromkeys(division.plan.subtree(side), Opaque())
-            nodes[join] = division.view[join]
-    return nodes
-
-
-def derived_for(plan: Plan, fragments: Iterable[frozenset[int]]) -> DerivedKeys:
-    """Derive keys, also such as Spark would find by itself, if they are those of fragments.
+def derived_for(plan: Plan, scans: AbstractSet[int]) -> DerivedKeys:
+    """Derive keys, also such as Spark would find by itself, if they are those of some scans.
 
     Args:
         plan: The query.
-        fragments: The divided scans of each fragment that reports its key.
+        scans: Those that fragments divide which report their keys.
     """
-    keys, reporting = derive_keys(plan), frozenset().union(*fragments)
+    keys = derive_keys(plan)
     for reported in keys.reported:
-        if reporting.issuperset(reported.group.scans):
+        if scans >= set(reported.group.scans):
             keys = keys.using(reported)
     return keys
 
@@ -238,16 +220,12 @@ def _viewed(plan: Plan, replicated: Mapping[int, int]) -> Plan:
     nodes = {}
     for position, side in replicated.items():
         (divided,) = (child for child in plan.children(position) if child != side)
-        nodes[position] = Pass(divided, equal=_equal_to_divided(plan[position], side))
+        join = plan[position]
+        equal: Sequence[tuple[int, int]] = ()
+        if isinstance(join, Join) and join.join_type is JoinType.INNER:
+            equal = equal_pairs(join, Side.LEFT if divided == join.left else Side.RIGHT)
+        nodes[position] = Pass(divided, equal=tuple(equal))
     return plan.replaced(nodes)
-
-
-def _equal_to_divided(join: PlanNode, side: int) -> tuple[tuple[int, int], ...]:
-    """Pair attributes of a join's divided side with those of the replicated one that equal them."""
-    if not isinstance(join, Join) or join.join_type is not JoinType.INNER:
-        return ()
-    pairs = [pair for pair in join.equated if pair not in join.dates]
-    return tuple(pairs if side == join.right else ((ours, theirs) for theirs, ours in pairs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,9 +80,9 @@ class StarCalls:
         """Write an aggregate, or what is computed of some."""
         column, other = self.rng.choice(every), self.rng.choice(every)
         kinds = ["count({c})", "min({c})", "max({c})", "count(DISTINCT {c})"]
-        # Spark computes it itself, by the key of what is below.
-        kinds += ["collect_list({c}) IS NULL"]
         computed = ["count({c}) / (count(*) + 1)", "min({c}) = max({c})"]
+        # Spark computes it itself, by the key of what is below.
+        computed += ["size(collect_list({c}))"]
         if not other.endswith((".arr", ".st")):
             kinds.append(f"count({self.rng.choice(['', 'DISTINCT '])}{{c}}, {other})")
         if column.endswith((".q", ".pk")):

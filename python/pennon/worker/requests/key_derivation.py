@@ -92,21 +92,28 @@ def _divided(
     message: DeriveKeys, decoded: DecodedPlan, whole: DerivedKeys, target: TaskTarget
 ) -> tuple[ChosenFragments, Assignment]:
     """Choose the fragments of a query, and assign the leaves of what is around them to keys."""
-    leaves = {position: plan.table for position, plan in decoded.scans.items()}
     chosen = choose_fragments(message, decoded, whole, target)
     if chosen.is_one_task:
         # All rows are in one place: no operator needs a key.
         own = _keys_around(_without_values(decoded.plan, chosen.fragments), decoded, whole, ())
         verdicts = {at: verdict.in_one_task() for at, verdict in own.verdicts.items()}
         return chosen, Assignment(DerivedKeys({}, frozenset(), {}, verdicts))
-    while True:
-        remaining = _around(_without_values(decoded.plan, chosen.fragments), chosen.fragments)
-        left = _keys_around(remaining, decoded, whole, chosen.fragments)
-        assignment = assign(left, remaining, leaves, target)
-        if all(fragment.is_divided_as(assignment) for fragment in chosen.fragments):
-            return chosen, assignment
+    assignment = _assigned_around(chosen, decoded, whole, target)
+    if not all(fragment.is_divided_as(assignment) for fragment in chosen.fragments):
         # One fragment took the key from what is around another.
         chosen = choose_fragments(message, decoded, whole, target, may_report=False)
+        assignment = _assigned_around(chosen, decoded, whole, target)
+    return chosen, assignment
+
+
+def _assigned_around(
+    chosen: ChosenFragments, decoded: DecodedPlan, whole: DerivedKeys, target: TaskTarget
+) -> Assignment:
+    """Assign the leaves of what is around the fragments of a query, and of those with a key."""
+    leaves = {position: plan.table for position, plan in decoded.scans.items()}
+    remaining = _around(_without_values(decoded.plan, chosen.fragments), chosen.fragments)
+    left = _keys_around(remaining, decoded, whole, chosen.fragments)
+    return assign(left, remaining, leaves, target)
 
 
 def _around(plan: Plan, fragments: Sequence[ChosenFragment]) -> Plan:
@@ -122,8 +129,8 @@ def _keys_around(
     plan: Plan, decoded: DecodedPlan, whole: DerivedKeys, fragments: Sequence[ChosenFragment]
 ) -> DerivedKeys:
     """Derive the keys of what is left of a query, of which all keys are known."""
-    candidates = [fragment.candidate for fragment in fragments]
-    reporting = [frozenset(one.query.scans) for one in candidates if one.surroundings is not None]
+    surroundings = [fragment.candidate.surroundings for fragment in fragments]
+    reporting = {scan for around in surroundings if around for scan in around.scans}
     return whole if plan is decoded.plan and not reporting else derived_for(plan, reporting)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
-from tests.spark.assert_join import EXECUTION, conf
+from tests.spark.assert_join import EXECUTION, conf, shuffles_in
 from tests.spark.execution.fragment_tables import assert_same
 
 if TYPE_CHECKING:
@@ -64,39 +64,56 @@ QUERIES = {
 def test_what_needs_the_key_is_not_shuffled(spark: SparkSession, name: str) -> None:
     plan = assert_same(spark, QUERIES[name])
     assert "with their key" in plan
-    assert "Exchange" not in plan.split("== Initial Plan ==")[0]
+    assert shuffles_in(plan) == 0
 
 
-def test_a_star_keeps_the_key_of_its_large_table(spark: SparkSession) -> None:
-    with conf(spark, {f"{EXECUTION}.replicatedBytes": "64m"}):
-        plan = assert_same(
-            spark,
-            "SELECT x.id, sort_array(collect_list(y.m)) FROM x JOIN (SELECT i, max(d) AS m FROM y"
-            " GROUP BY i) y ON x.i = y.i GROUP BY x.id",
-        )
-    assert "with their key" in plan
-    assert "Exchange" not in plan.split("== Initial Plan ==")[0]
-
-
-def test_a_table_without_partitioning_is_shuffled_onto_a_fragment(spark: SparkSession) -> None:
-    """Its rows lie as those of the star, whose key Spark computes of them."""
-    query = (
-        "SELECT x.id, y.m, p.k FROM x JOIN (SELECT i, max(d) AS m FROM y GROUP BY i) y ON x.i = y.i"
-        " JOIN (SELECT id % 40 AS k, count(*) FROM range(200) GROUP BY 1) p ON x.id = p.k"
+def test_a_union_keeps_the_key(spark: SparkSession) -> None:
+    plan = assert_same(
+        spark,
+        "SELECT id, sort_array(collect_list(v)) FROM (SELECT x.id, y.v FROM x JOIN y"
+        " ON x.id = y.id UNION ALL SELECT z.id, z.v FROM z JOIN y ON z.id = y.id) GROUP BY id",
     )
+    keeps_keys = pyspark.__version__ >= "4.3"
+    assert ("with their key" in plan, shuffles_in(plan) == 0) == (keeps_keys, keeps_keys)
+
+
+STARS = {
+    "by the key of the large table": (
+        (
+            "SELECT x.id, sort_array(collect_list(y.m)) FROM x JOIN (SELECT i, max(d) AS m FROM y"
+            " GROUP BY i) y ON x.i = y.i GROUP BY x.id"
+        ),
+        "with their key",
+        0,
+    ),
+    # Its rows lie as those of the star, whose key Spark computes of them.
+    "a table without partitioning": (
+        (
+            "SELECT x.id, y.m, p.k FROM x"
+            " JOIN (SELECT i, max(d) AS m FROM y GROUP BY i) y ON x.i = y.i"
+            " JOIN (SELECT id % 40 AS k, count(*) FROM range(200) GROUP BY 1) p ON x.id = p.k"
+        ),
+        "with their key",
+        2,
+    ),
+    "by the name that a dimension has for the key": (
+        (
+            "SELECT y.id, count(*), max(x.v) FROM x JOIN (SELECT DISTINCT id, i FROM y) y"
+            " ON x.id = y.id AND x.i < y.i GROUP BY y.id"
+        ),
+        "fragment: complete",
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STARS)
+def test_a_star_has_the_key_of_its_large_table(spark: SparkSession, name: str) -> None:
+    query, fragment, shuffles = STARS[name]
     with conf(spark, {f"{EXECUTION}.replicatedBytes": "64m"}):
         plan = assert_same(spark, query)
-    assert "with their key" in plan
-
-
-def test_a_dimension_gives_the_key_another_name(spark: SparkSession) -> None:
-    with conf(spark, {f"{EXECUTION}.replicatedBytes": "64m"}):
-        plan = assert_same(
-            spark,
-            "SELECT y.id, count(*), max(x.v) FROM x JOIN (SELECT DISTINCT id, i FROM y) y"
-            " ON x.id = y.id AND x.i < y.i GROUP BY y.id",
-        )
-    assert "fragment: complete" in plan
+    assert fragment in plan
+    assert shuffles_in(plan) == shuffles
 
 
 def test_groups_below_a_broadcast_are_whole(spark: SparkSession) -> None:
@@ -104,15 +121,4 @@ def test_groups_below_a_broadcast_are_whole(spark: SparkSession) -> None:
         spark, "SELECT z.id, z.s FROM z WHERE z.i NOT IN (SELECT max(i) FROM x GROUP BY id)"
     )
     assert "fragment: complete" in plan
-    assert "hashpartitioning" not in plan
-
-
-@pytest.mark.skipif(pyspark.__version__ < "4.3", reason="unions lose keys there")
-def test_a_union_keeps_the_key(spark: SparkSession) -> None:
-    plan = assert_same(
-        spark,
-        "SELECT id, sort_array(collect_list(v)) FROM (SELECT x.id, y.v FROM x JOIN y"
-        " ON x.id = y.id UNION ALL SELECT z.id, z.v FROM z JOIN y ON z.id = y.id) GROUP BY id",
-    )
-    assert "with their key" in plan
-    assert "Exchange" not in plan.split("== Initial Plan ==")[0]
+    assert shuffles_in(plan) == 0
