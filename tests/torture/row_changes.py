@@ -20,6 +20,7 @@ import duckdb
 import lance
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from tests.spark.assert_join import conf
 from tests.torture.held_statements import analyzed
 from tests.torture.random_row_changes import COLUMNS, LAYOUTS, NAMES, rows, statement
 from tests.torture_session import NOT_COMPILED, torture_session
@@ -34,6 +35,9 @@ _BESIDE = 0.4
 _COPY_ON_WRITE = ", ".join(
     f"'write.{statement_}.mode' = 'copy-on-write'" for statement_ in ("delete", "update", "merge")
 )
+_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+_SMALL_BROADCAST = "300"
+_FEW, _MANY = 120, 500
 _SETTINGS = {
     **NOT_COMPILED,
     "spark.sql.shuffle.partitions": "2",
@@ -50,6 +54,8 @@ def run_table(
 ) -> None:
     """Change the rows of one new table, and compare it with DuckDB's after each statement.
 
+    Every other one is large beside its sources: workers look at their keys before rows are sent.
+
     Args:
         spark: The session.
         namespace: Where the table is made.
@@ -57,10 +63,22 @@ def run_table(
         statements: How many.
         layout: How the table is partitioned; ``plain`` for a Lance dataset without a manifest.
     """
+    with conf(spark, {_BROADCAST: _SMALL_BROADCAST} if _is_large(seed) else {}):
+        _run_table(spark, namespace, seed, statements, layout)
+
+
+def _is_large(seed: int) -> bool:
+    return seed // 2 % 2 == 1
+
+
+def _run_table(
+    spark: SparkSession, namespace: str, seed: int, statements: int, layout: str | None
+) -> None:
     choose, beside_it = random.Random(seed), random.Random(seed)  # noqa: S311 - to be repeated
     layout = choose.choice((*LAYOUTS, "plain")) if layout is None else layout
     copies = layout != "plain" and seed % 2 == 1
-    first, other = rows(choose, 120, is_unique=False), rows(choose, 60, is_unique=False)
+    first = rows(choose, _MANY if _is_large(seed) else _FEW, is_unique=False)
+    other = rows(choose, 60, is_unique=False)
     table, beside = f"{namespace}.t{seed}", f"{namespace}.o{seed}"
     ran = [f"-- seed {seed}, {layout or 'no partitioning'}, {'copied' if copies else 'marked'}"]
     engine = duckdb.connect()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -64,7 +65,8 @@ def test_a_table_is_created_written_pruned_and_read(driver: Driver) -> None:
     )
     assert plan["rows"] == expected.num_rows
     assert driver.select(table, [day]).sort_by("id").equals(expected)
-    pruned = driver.ask("prune_splits", plan=plan["plan"], predicates=["`id` = CAST(5 AS BIGINT)"])
+    keys = {"column": "id", "numbers": [5], "texts": [], "has_null": False}
+    pruned = driver.ask("prune_splits", plan=plan["plan"], row_keys=[json.dumps(keys)])
     assert pruned["object_ids"] == []  # no row of the day has that id, as statistics tell
 
 
@@ -97,7 +99,7 @@ def test_the_splits_that_come_with_a_plan_are_those_that_are_asked_for(driver: D
     for few in ("`id` < CAST(1 AS BIGINT)", "`id` < CAST(5 AS BIGINT)", "`id` IS NULL"):
         plan, _ = driver.scan(table, [few])
         size = {"num_tasks": 2, "max_bytes": 128 << 20}
-        driver.ask("pack_splits", plan=plan["plan"], predicates=[], **size)
+        driver.ask("pack_splits", plan=plan["plan"], row_keys=[], **size)
         asked = driver.connection.arrow()
         known = [(row["object_ids"], row["split"]) for row in plan["packed"]]
         assert known == list(zip(*asked.to_pydict().values(), strict=True))

@@ -67,7 +67,7 @@ ORDINARY: dict[str, dict[str, object]] = {
         "num_tasks": 2,
         "max_bytes": 128 << 20,
     },
-    "read": {"ordered": False},
+    "read": {"ordered": False, "row_keys": None},
     "call": {"arguments": {}, "namespace": []},
     "plan_write": {
         "mode": "append",

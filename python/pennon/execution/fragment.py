@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pennon.leaf import KeptRows, LeafViews, open_leaf, scan_view
 from pennon.leaf.read.metadata_columns import is_metadata_column
+from pennon.leaf.read.row_keys import RowKeys
 from pennon.spec.write_order import OrderColumn
 from pennon.transforms.transform import Transform
 
@@ -57,6 +58,7 @@ class LeafRead:
         *,
         num_at_once: int = 1,
         counted: Callable[[int, int], None] | None = None,
+        keys: RowKeys | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Stream the rows.
 
@@ -65,6 +67,7 @@ class LeafRead:
             views: What is wanted of it.
             num_at_once: How many scans are read side by side.
             counted: Told before the end how many rows were looked at, and the bytes read for them.
+            keys: What rows are wanted; None for all.
 
         Raises:
             LeafTypeMismatch: A stored type does not promote to the wanted one.
@@ -79,6 +82,7 @@ class LeafRead:
             location=self.location,
             constants=self.constants,
             counted=counted,
+            keys=keys,
         )
 
 
@@ -95,6 +99,7 @@ class Relation:
         order: The order in which the rows of each fragment of the leaves are, and in which all
             rows are wanted; without one they come leaf by leaf.
         identity: Tells the leaves at these versions from others that were at their places before.
+        keys: What rows are wanted; others may come, too. None for all.
     """
 
     namespace: str
@@ -104,6 +109,7 @@ class Relation:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     order: tuple[OrderColumn, ...] = ()
     identity: str = ""
+    keys: RowKeys | None = None
 
     def opened(self, leaf: LeafRead) -> lance.LanceDataset:
         """Open one of the leaves at its version."""
@@ -112,12 +118,16 @@ class Relation:
         )
 
     def kept_rows(self, views: LeafViews) -> KeptRows | None:
-        """Give what is kept of the leaves' rows; None where no columns of theirs are wanted.
+        """Give what is kept of the leaves' rows; None where not all columns or rows are wanted.
 
         Args:
             views: What is wanted.
         """
-        if not len(views.schema) or any(map(is_metadata_column, views.schema)):
+        if (
+            self.keys is not None
+            or not len(views.schema)
+            or any(map(is_metadata_column, views.schema))
+        ):
             return None
         return KeptRows(
             self.namespace, views, self.namespace_schema, self.storage_options, self.identity

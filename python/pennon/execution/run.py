@@ -67,7 +67,13 @@ def _scan(relation: Relation) -> BatchStream:
         opened = at_once(relation.opened, relation.leaves)
         pieces = list(_fragments_of(zip(relation.leaves, opened, strict=True)))
         streams = [
-            leaf.scanned(dataset, views, num_at_once=len(pieces), counted=work.add_scan)
+            leaf.scanned(
+                dataset,
+                views,
+                num_at_once=len(pieces),
+                counted=work.add_scan,
+                keys=relation.keys,
+            )
             for leaf, dataset in pieces
         ]
         return BatchStream(views.schema, merged(streams, relation.order), work)
@@ -76,7 +82,11 @@ def _scan(relation: Relation) -> BatchStream:
     unknown = [leaf for leaf, rows in zip(relation.leaves, known, strict=True) if rows is None]
     opened = at_once(relation.opened, unknown)
     scans = [
-        _keeping(leaf, leaf.scanned(next(opened), views, counted=work.add_scan), kept)
+        _keeping(
+            leaf,
+            leaf.scanned(next(opened), views, counted=work.add_scan, keys=relation.keys),
+            kept,
+        )
         if rows is None
         else _counted(rows, views.schema, work)
         for leaf, rows in zip(relation.leaves, known, strict=True)

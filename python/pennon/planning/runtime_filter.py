@@ -8,16 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
+from sqlglot import exp
 
 from pennon.planning.scan_plan import plan_scan
+from pennon.predicate.normalize import normalize
 from pennon.predicate.parse import readable_predicates
+from pennon.predicate.values.literal_list import LiteralList
+from pennon.predicate.values.literals import to_expression
 from pennon.transforms.identity import Identity
 
 if TYPE_CHECKING:
+    from pennon.leaf.read.row_keys import RowKeys
     from pennon.planning.scan_plan import ScanPlan
+
+# Of more values only their range decides: each costs a hash under each partition spec.
+_MOST_VALUES: Final = 10_000
 
 
 def filter_columns(
@@ -62,22 +70,50 @@ def filter_columns(
     return tuple(name for name in dict.fromkeys(sources) if name in given)
 
 
-def filtered(plan: ScanPlan, predicates: Sequence[str], time_zone: str) -> ScanPlan:
-    """Keep the partitions of a plan that can have a row under more predicates.
+def filtered(
+    plan: ScanPlan, predicates: Sequence[str], keys: Sequence[RowKeys], time_zone: str
+) -> ScanPlan:
+    """Keep the partitions of a plan that can have a row with keys that are looked for.
 
     Args:
         plan: The plan.
-        predicates: Spark SQL texts, those that the plan was made with among them.
+        predicates: The Spark SQL texts that it was made with.
+        keys: What was found, each of another column.
         time_zone: That of the session.
 
     Returns:
         The plan with fewer partitions, in their order and with their residual filters.
     """
+    conditions = [_condition(plan, one) for one in keys]
     possible = (
         plan_scan(
-            plan.snapshot, readable_predicates(predicates), time_zone=time_zone, with_metadata=True
+            plan.snapshot,
+            [*readable_predicates(predicates), *(one for one in conditions if one is not None)],
+            time_zone=time_zone,
+            with_metadata=True,
         )
         .table["object_id"]
         .combine_chunks()
     )
     return replace(plan, table=plan.table.filter(pc.is_in(plan.table["object_id"], possible)))
+
+
+def _condition(plan: ScanPlan, keys: RowKeys) -> exp.Expression | None:
+    """Write that a row has one of the keys; None where they cannot be compared."""
+    schema = plan.snapshot.schema.arrow
+    is_own = keys.column in schema.names  # and no metadata column
+    values = keys.values(schema.field(keys.column).type) if is_own else None
+    if values is None:
+        return None
+    column = exp.column(exp.to_identifier(keys.column, quoted=True))
+    condition: exp.Expression = exp.false()
+    if 0 < len(values) <= _MOST_VALUES:
+        condition = exp.In(this=column, field=LiteralList.of(tuple(values.unique())))
+    elif len(values):
+        extremes = pc.min_max(values)
+        least, greatest = to_expression(extremes["min"]), to_expression(extremes["max"])
+        condition = exp.Between(this=column, low=least, high=greatest)
+    if keys.has_null:
+        is_null = exp.Is(this=column.copy(), expression=exp.Null())
+        condition = exp.Or(this=condition, expression=is_null)
+    return normalize(condition)

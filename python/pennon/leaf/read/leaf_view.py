@@ -54,10 +54,13 @@ class LeafView:
 
     @property
     def is_flat(self) -> bool:
-        """Whether only numbers, texts, dates and times are read, by names that are no paths."""
+        """Whether only such columns are read, and no metadata columns."""
+        return self.is_of_plain_columns and not self.metadata_columns
+
+    @property
+    def is_of_plain_columns(self) -> bool:
+        """Whether its own columns are numbers, texts and times, by names that are no paths."""
         fields = [match.stored for match in self.matches if match.stored is not None]
-        if self.metadata_columns:
-            return False
         return all(_is_flat(field.arrow.type) for field in fields) and not any(
             mark in field.name for field in fields for mark in "`."
         )

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.leaf.dataset import leaf_failure
+from pennon.leaf.read.keyed_rows import keyed_column, keyed_rows
 from pennon.leaf.read.late_columns import late_columns
 from pennon.leaf.read.leaf_view import LeafViews, leaf_name
-from pennon.leaf.read.metadata_columns import is_metadata_column, metadata_array
+from pennon.leaf.read.metadata_columns import ROW_ID, is_metadata_column, metadata_array
 from pennon.leaf.schema.array_conversion import convert_batch
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import lance
     from lance.lance import ScanStatistics
 
+    from pennon.leaf.read.row_keys import RowKeys
     from pennon.leaf.schema.reconciliation import FieldMatch
 
 __all__ = ["DEFAULT_BATCH_SIZE", "scan_leaf", "scan_view"]
@@ -90,6 +92,7 @@ def scan_view(
     location: str | None = None,
     constants: Mapping[str, object] | None = None,
     counted: Callable[[int, int], None] | None = None,
+    keys: RowKeys | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows of one of several leaves that are read in the same schema.
 
@@ -103,6 +106,7 @@ def scan_view(
         location: The leaf's location in its table, for the metadata column of it.
         constants: What all its rows have in metadata columns that the manifest knows.
         counted: Told before the end how many rows were looked at, and the bytes read for them.
+        keys: What rows are wanted, all of which come; None for all.
 
     Raises:
         LeafTypeMismatch: A stored type does not promote to the wanted one.
@@ -118,10 +122,11 @@ def scan_view(
         return _counted(_num_rows(dataset, chosen), leaf_rows, batch_size)
     is_whole = view.condition is None and chosen is None
     if is_whole and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
-        return _converted(partial(_all_rows, dataset, names, counted), leaf_rows)
+        rows = _converted(partial(_all_rows, dataset, names, counted), leaf_rows)
+        return rows if keys is None else keys.matching(rows)
     statistics: list[ScanStatistics] = []
-    scanner = dataset.scanner(
-        columns=names,
+    scanner = partial(
+        dataset.scanner,
         filter=view.condition,
         fragments=chosen,
         batch_size=batch_size,
@@ -129,14 +134,24 @@ def scan_view(
         batch_readahead=_BATCH_READAHEAD,
         fragment_readahead=_FRAGMENT_READAHEAD,
         io_buffer_size=max(_IO_BUFFER_BYTES // num_at_once, _LEAST_BYTES),
-        late_materialization=late_columns(dataset, view),
         scan_stats_callback=None if counted is None else statistics.append,
     )
-    if counted is None:
-        return _converted(scanner.to_batches, leaf_rows)
-    return _counting(
-        _converted(scanner.to_batches, leaf_rows), dataset, chosen, statistics, counted
-    )
+
+    def read() -> Iterator[pa.RecordBatch]:
+        lookup = None if keys is None else keyed_column(dataset, view, keys)
+        if keys is not None and lookup is not None:
+            matching = keys.matching(scanner(columns=[lookup, ROW_ID.name]).to_batches(), lookup)
+            rows = keyed_rows(matching, dataset, names, _num_rows(dataset, chosen))
+            if rows is not None:
+                return rows
+            statistics.clear()
+        late = late_columns(dataset, view)
+        return iter(scanner(columns=names, late_materialization=late).to_batches())
+
+    rows = _converted(read, leaf_rows)
+    if keys is not None:
+        rows = keys.matching(rows)
+    return rows if counted is None else _counting(rows, dataset, chosen, statistics, counted)
 
 
 def _counting(

@@ -74,12 +74,12 @@ class ListSplits(PlanRequest):
 
 @dataclass(frozen=True, slots=True)
 class PackSplits(PlanRequest):
-    """Other splits of a planned scan; ``predicates`` are those that the query found running."""
+    """Other splits of a planned scan; ``row_keys`` are those that the query found running."""
 
     op: ClassVar[str] = "pack_splits"
     num_tasks: int
     max_bytes: int
-    predicates: tuple[str, ...]
+    row_keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ class SplitsReply:
 
 @dataclass(frozen=True, slots=True)
 class PruneSplits(PlanRequest):
-    """Runtime filtering of a planned scan, by the predicates that the query found."""
+    """Runtime filtering of a planned scan by the ``row_keys`` that the query found."""
 
     op: ClassVar[str] = "prune_splits"
-    predicates: tuple[str, ...]
+    row_keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +162,13 @@ class PartitionTuplesReply:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One task's rows, sorted where the scan said so; an Arrow stream of the pruned schema."""
+    """One task's rows, sorted where the scan said so; ``row_keys``: which are wanted."""
 
     op: ClassVar[str] = "read"
     scan: str
     split: str
     ordered: bool
+    row_keys: str | None
 
 
 @dataclass(frozen=True, slots=True)

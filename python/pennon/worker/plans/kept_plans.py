@@ -21,7 +21,7 @@ from pennon.planning.leaf_constants import with_constants
 from pennon.planning.runtime_filter import filtered
 from pennon.predicate.parse import readable_predicates
 from pennon.spec.functions.partition_layout import layout_of
-from pennon.worker.wire.tokens import PlanToken, TableToken
+from pennon.worker.wire.tokens import KeysToken, PlanToken, TableToken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,21 +167,21 @@ def _repeated(catalog: Catalog, token: PlanToken) -> KeptPlan:
     return kept
 
 
-def filtered_plan(catalog: Catalog, token: str, predicates: Sequence[str]) -> ScanPlan:
-    """Find a plan, and drop the partitions that cannot have a row under more predicates.
+def filtered_plan(catalog: Catalog, token: str, keys: Sequence[str]) -> ScanPlan:
+    """Find a plan, and drop the partitions that cannot have a row with keys that are looked for.
 
     What a query found while it ran is asked once: nothing of it is kept.
 
     Args:
         catalog: Brings the storage options.
         token: The token of the plan.
-        predicates: Spark SQL texts beside those of the plan.
+        keys: Tokens of ``RowKeys``, each of another column.
     """
     asked = PlanToken.from_json(token)
     plan = _repeated(catalog, asked).plan
-    if not predicates:
+    if not keys:
         return plan
-    return filtered(plan, [*asked.predicates, *predicates], asked.time_zone)
+    return filtered(plan, asked.predicates, list(map(KeysToken.row_keys, keys)), asked.time_zone)
 
 
 def _kept(catalog: Catalog, asked: PlanToken) -> KeptPlan:

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "beaa87f3a78e"
+PROTOCOL: Final = "8cea542756c2"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -18,6 +18,7 @@ from pennon.catalog.write_mode import WriteMode
 from pennon.errors import MalformedMessage
 from pennon.execution import LeafRead, Relation
 from pennon.leaf import WriteTarget
+from pennon.leaf.read.row_keys import RowKeys
 from pennon.manifest.table_layout import TableLayout
 from pennon.metadata_tables.change_feed import ChangeRange
 from pennon.spec.write_order import OrderColumn
@@ -159,6 +160,23 @@ class ScanToken(Token):
 @lru_cache(maxsize=32)
 def _scan_token(text: str) -> ScanToken:
     return super(ScanToken, ScanToken).from_json(text)
+
+
+@dataclass(frozen=True, slots=True)
+class KeysToken(Token):
+    """The values of a column that rows are wanted with, which the jar writes; see ``RowKeys``."""
+
+    column: str
+    numbers: tuple[int, ...]
+    texts: tuple[str, ...]
+    has_null: bool
+
+    @classmethod
+    @lru_cache(maxsize=2)
+    def row_keys(cls, text: str) -> RowKeys:
+        """Read the token; every task of a scan brings the same."""
+        token = cls.from_json(text)
+        return RowKeys(token.column, token.numbers, token.texts, has_null=token.has_null)
 
 
 @dataclass(frozen=True, slots=True)

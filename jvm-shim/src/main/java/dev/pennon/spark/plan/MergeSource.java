@@ -6,7 +6,6 @@ import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.SHUFFLE_HASH$;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.internal.SQLConf;
@@ -14,7 +13,8 @@ import scala.Some;
 import scala.math.BigInt;
 
 /**
- * Has the small source of a MERGE hashed and the table's rows looked up in it, in no order.
+ * Has the small source of a MERGE hashed and the table's rows looked up in it, in no order, those
+ * that may have a match.
  *
  * <p>A MERGE that inserts keeps all rows of its source, so Spark cannot broadcast them, and sorts
  * the whole table to find the few rows that have a match.
@@ -25,29 +25,32 @@ final class MergeSource {
 
   private MergeSource() {}
 
-  /** The plan with the hint at the join of its MERGE, if it is one that it holds for. */
+  /** The plan with the hint at the join of its statement, if it is one that it holds for. */
   static LogicalPlan hashed(LogicalPlan plan, JoinSelectionHelper spark, SQLConf conf) {
     return plan instanceof WriteDelta ? below(plan, spark, conf) : plan;
   }
 
   private static LogicalPlan below(LogicalPlan plan, JoinSelectionHelper spark, SQLConf conf) {
     return plan.mapChildren(
-        child ->
-            child instanceof MergeRows merge && merge.child() instanceof Join join
-                ? merge.mapChildren(joined -> hinted(join, spark, conf))
-                : below(child, spark, conf));
+        child -> child instanceof Join join ? joined(join, spark, conf) : below(child, spark, conf));
   }
 
-  private static LogicalPlan hinted(Join join, JoinSelectionHelper spark, SQLConf conf) {
-    boolean isOfTable = PennonScan.in(join.left()).findAny().isPresent();
+  private static Join joined(Join join, JoinSelectionHelper spark, SQLConf conf) {
     long broadcast = Math.max(conf.autoBroadcastJoinThreshold(), 0);
     BigInt source = join.right().stats().sizeInBytes();
-    if (!isOfTable
-        || join.hint().rightHint().isDefined()
-        || source.$greater(BigInt.apply(MOST_BROADCASTS * broadcast))
-        || spark.getBroadcastBuildSide(join, false, conf).isDefined()) {
+    if (PennonScan.in(join.left()).findAny().isEmpty()
+        || source.$greater(BigInt.apply(MOST_BROADCASTS * broadcast))) {
       return join;
     }
+    Join hinted =
+        join.hint().rightHint().isEmpty()
+                && spark.getBroadcastBuildSide(join, false, conf).isEmpty()
+            ? hinted(join)
+            : join;
+    return SourceKeys.filtering(hinted, broadcast, conf);
+  }
+
+  private static Join hinted(Join join) {
     HintInfo hashed = new HintInfo(new Some<>(SHUFFLE_HASH$.MODULE$));
     return join.copy(
         join.left(),

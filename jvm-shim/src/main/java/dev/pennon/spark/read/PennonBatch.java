@@ -3,6 +3,7 @@ package dev.pennon.spark.read;
 import dev.pennon.spark.tasks.ArrowPartitionReaders;
 import dev.pennon.spark.tasks.PennonSplit;
 import java.util.List;
+import java.util.function.Supplier;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -13,8 +14,14 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
  * @param filtered what runtime filters have left; null for all that was planned
  * @param isDerived whether the key of each split follows its columns
  * @param isOrdered whether rows come in the order that the scan reports
+ * @param rowKeys what rows are wanted: Spark asks for readers of a batch that it made before it knew
  */
-record PennonBatch(ScanPlan plan, List<PennonSplit> filtered, boolean isDerived, boolean isOrdered)
+record PennonBatch(
+    ScanPlan plan,
+    List<PennonSplit> filtered,
+    boolean isDerived,
+    boolean isOrdered,
+    Supplier<String> rowKeys)
     implements Batch {
   @Override
   public InputPartition[] planInputPartitions() {
@@ -25,7 +32,9 @@ record PennonBatch(ScanPlan plan, List<PennonSplit> filtered, boolean isDerived,
   @Override
   public PartitionReaderFactory createReaderFactory() {
     return new ArrowPartitionReaders(
-        ArrowPartitionReaders.Source.scan(plan.ofColumns().scan(), isOrdered), plan.schema(), isDerived);
+        ArrowPartitionReaders.Source.scan(plan.ofColumns().scan(), isOrdered, rowKeys.get()),
+        plan.schema(),
+        isDerived);
   }
 
   /** Spark finds exchanges to reuse by this; it compares runtime filters itself. */

@@ -3,7 +3,6 @@ package dev.pennon.spark.read;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.expressions.ConnectorPredicates;
 import dev.pennon.spark.tasks.KeyedLeaf;
 import dev.pennon.spark.tasks.Metric;
 import dev.pennon.spark.tasks.PennonSplit;
@@ -72,7 +71,10 @@ public final class PennonScan
   /** What runtime filters have left; null before there was one. */
   private volatile List<PennonSplit> filtered;
 
-  private volatile List<String> runtimePredicates = List.of();
+  private volatile List<String> runtimeKeys = List.of();
+
+  /** Those that rows are looked at with: of a column that decides about partitions all rows pass. */
+  private volatile String rowKeys;
 
   /** What is known of rows and columns; null before the optimizer asked for it. */
   private volatile ScanStatistics ofColumns;
@@ -205,7 +207,7 @@ public final class PennonScan
   @Override
   public Batch toBatch() {
     requireBatchOptions();
-    return new PennonBatch(plan, filtered, isDerived(), isOrdered);
+    return new PennonBatch(plan, filtered, isDerived(), isOrdered, () -> rowKeys);
   }
 
   @Override
@@ -269,19 +271,20 @@ public final class PennonScan
 
   @Override
   public void filter(Predicate[] predicates) {
-    List<String> written = new ArrayList<>(runtimePredicates);
-    Expression[] bounded =
-        Stream.of(predicates)
-            .map(RuntimeFilters::bounded)
-            .flatMap(Optional::stream)
-            .toArray(Expression[]::new);
-    written.addAll(ConnectorPredicates.texts(plan.table().schema(), bounded));
-    if (written.size() == runtimePredicates.size()
-        || plan.splits().list().stream().allMatch(PennonSplit::isEmpty)) {
-      return;
+    Set<NamedReference> ofPartitions = Set.of(filterAttributes());
+    List<String> found = new ArrayList<>(runtimeKeys);
+    for (Predicate predicate : predicates) {
+      String keys = RuntimeFilters.keys(predicate);
+      if (keys != null) {
+        found.add(keys);
+        rowKeys = ofPartitions.contains(predicate.children()[0]) ? rowKeys : keys;
+      }
     }
-    filtered = plan.splitsUnder(written);
-    runtimePredicates = List.copyOf(written);
+    if (found.size() > runtimeKeys.size()
+        && !plan.splits().list().stream().allMatch(PennonSplit::isEmpty)) {
+      filtered = plan.splitsUnder(found);
+      runtimeKeys = List.copyOf(found);
+    }
   }
 
   /** The worker's lines about the plan as one, for they stand within a tree of operators. */

@@ -75,7 +75,7 @@ final class PennonStream implements MicroBatchStream, SupportsTriggerAvailableNo
   @Override
   public PartitionReaderFactory createReaderFactory() {
     return new ArrowPartitionReaders(
-        ArrowPartitionReaders.Source.scan(plan.ofColumns().scan(), false), plan.schema(), false);
+        ArrowPartitionReaders.Source.scan(plan.ofColumns().scan(), false, null), plan.schema(), false);
   }
 
   @Override

@@ -119,10 +119,10 @@ record ScanPlan(
   }
 
   private static List<PennonSplit> packedUnder(
-      TableHandle table, PlanScanReply reply, Packing packing, List<String> runtimePredicates) {
+      TableHandle table, PlanScanReply reply, Packing packing, List<String> runtimeKeys) {
     ObjectNode request =
         packing.addTo(table.catalogRequest("pack_splits").put("plan", reply.plan()));
-    request.set("predicates", Messages.strings(runtimePredicates));
+    request.set("row_keys", Messages.strings(runtimeKeys));
     return Splits.ask(request);
   }
 
@@ -197,16 +197,13 @@ record ScanPlan(
         .toArray(NamedReference[]::new);
   }
 
-  /** The splits that are left under predicates that the query found while it ran. */
-  List<PennonSplit> splitsUnder(List<String> runtimePredicates) {
-    if (runtimePredicates.contains("FALSE")) {
-      return List.of();
-    }
+  /** The splits that can have rows with keys that the query found while it ran. */
+  List<PennonSplit> splitsUnder(List<String> runtimeKeys) {
     if (isPacked()) {
-      return packedUnder(table, reply, packing, runtimePredicates);
+      return packedUnder(table, reply, packing, runtimeKeys);
     }
     ObjectNode request = table.catalogRequest("prune_splits").put("plan", reply.plan());
-    request.set("predicates", Messages.strings(runtimePredicates));
+    request.set("row_keys", Messages.strings(runtimeKeys));
     Set<String> possible = Replies.answer(request, PruneSplitsReply.class).objectIds();
     return splits.list().stream().flatMap(split -> split.under(possible).stream()).toList();
   }

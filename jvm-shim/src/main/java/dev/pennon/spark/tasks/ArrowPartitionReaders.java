@@ -28,6 +28,7 @@ public record ArrowPartitionReaders(Source source, StructType schema, boolean is
    * @param kind what it is a split of
    * @param token the worker's token of that
    * @param isOrdered whether rows are to come in the order that the scan reports
+   * @param rowKeys what rows are wanted, as the worker reads it; null for all
    * @param arithmetic where the worker computes what can fail
    */
   public record Source(
@@ -35,26 +36,29 @@ public record ArrowPartitionReaders(Source source, StructType schema, boolean is
       String kind,
       SecretText token,
       boolean isOrdered,
+      String rowKeys,
       ArithmeticPlaces arithmetic)
       implements Serializable {
-    private static final long serialVersionUID = 4L;
+    private static final long serialVersionUID = 5L;
 
-    public static Source scan(SecretText token, boolean isOrdered) {
-      return new Source("read", "scan", token, isOrdered, ArithmeticPlaces.NONE);
+    public static Source scan(SecretText token, boolean isOrdered, String rowKeys) {
+      return new Source("read", "scan", token, isOrdered, rowKeys, ArithmeticPlaces.NONE);
     }
 
     public static Source fragment(SecretText token, ArithmeticPlaces arithmetic) {
-      return new Source("run_fragment", "fragment", token, false, arithmetic);
+      return new Source("run_fragment", "fragment", token, false, null, arithmetic);
     }
 
     public static Source metadata(SecretText token) {
-      return new Source("read_metadata", "table", token, false, ArithmeticPlaces.NONE);
+      return new Source("read_metadata", "table", token, false, null, ArithmeticPlaces.NONE);
     }
 
     ObjectNode request(PennonSplit split) {
       ObjectNode request = Messages.request(operation).put(kind, token.text());
       request.put("split", split.token());
-      return kind.equals("scan") ? request.put("ordered", isOrdered) : request;
+      return kind.equals("scan")
+          ? request.put("ordered", isOrdered).put("row_keys", rowKeys)
+          : request;
     }
   }
 

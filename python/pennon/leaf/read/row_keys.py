@@ -1,0 +1,159 @@
+"""Leaves out the rows of a scan that the query has found to match nothing.
+
+Spark looks up the rows of a table in the other side of a join. Where it knows the keys of that side
+before, what has none of them need not be sent to it. Rows without a key may be left in: Spark looks
+all of them up, and NULL is equal to no key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.predicate.values.arrow_kinds import is_text
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["RowKeys"]
+
+# Values are hashed anew for each lookup: so many times as many rows are looked up at once.
+_ROWS_PER_VALUE: Final = 4
+_HELD_BYTES: Final = 16 << 20
+_PLACES_PER_KEY: Final = 16
+# Odd, of bits without a pattern: 2 to the 64th by the golden ratio.
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class RowKeys:
+    """The values of a column that rows are wanted with, as Spark has them inside.
+
+    Args:
+        column: Its name.
+        numbers: Integers, days of dates and microseconds of timestamps since 1970.
+        texts: Those of all other types.
+        has_null: Whether rows of NULL may be wanted.
+
+    Example:
+        >>> RowKeys("a", (1,), (), has_null=False).values(pa.date32()).to_pylist()
+        [datetime.date(1970, 1, 2)]
+    """
+
+    column: str
+    numbers: tuple[int, ...]
+    texts: tuple[str, ...]
+    has_null: bool
+
+    def values(self, data_type: pa.DataType) -> pa.Array | None:
+        """Give the values in a type; None for one that they are not compared in.
+
+        Args:
+            data_type: That of the column.
+        """
+        if pa.types.is_integer(data_type):
+            return self._number_array.cast(data_type)
+        if pa.types.is_date32(data_type):
+            return self._number_array.cast(pa.int32()).cast(data_type)
+        if pa.types.is_timestamp(data_type) and data_type.unit == "us":
+            return self._number_array.cast(data_type)
+        if is_text(data_type) or pa.types.is_decimal(data_type) or pa.types.is_boolean(data_type):
+            return pa.array(self.texts, pa.utf8()).cast(data_type)
+        return None
+
+    def matching(
+        self, batches: Iterable[pa.RecordBatch], column: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Give the rows that have one of the keys, never NULL; all, of a type without keys.
+
+        Args:
+            batches: All of one schema that has the column.
+            column: How the column is called there; None for its own name.
+        """
+        name = column or self.column
+        values: pa.Array | None = None
+        held: list[pa.RecordBatch] = []
+        num_rows, num_bytes = 0, 0
+        for batch in batches:
+            data_type = batch.schema.field(name).type
+            if pa.types.is_integer(data_type) or pa.types.is_date32(data_type):
+                yield self._with_numbers(batch, name)
+                continue
+            values = self.values(data_type) if values is None else values
+            if values is None:
+                yield batch
+                continue
+            held.append(batch)
+            num_rows += batch.num_rows
+            num_bytes += batch.nbytes
+            if num_rows >= _ROWS_PER_VALUE * len(values) or num_bytes >= _HELD_BYTES:
+                yield from _with_values(held, name, values)
+                held, num_rows, num_bytes = [], 0, 0
+        if held and values is not None:
+            yield from _with_values(held, name, values)
+
+    def _with_numbers(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+        column = batch.column(name)
+        if pa.types.is_date32(column.type):
+            column = column.view(pa.int32())
+        positions = self._sieve.positions(pc.fill_null(column, 0).cast(pa.int64()).to_numpy())
+        rows = batch.take(pa.array(positions))
+        return rows.filter(rows.column(name).is_valid()) if column.null_count else rows
+
+    @cached_property
+    def _number_array(self) -> pa.Array:
+        return pa.array(self.numbers, pa.int64())
+
+    @cached_property
+    def _sieve(self) -> _Sieve:
+        return _Sieve.of(np.unique(self._number_array.to_numpy()))
+
+
+def _with_values(
+    held: list[pa.RecordBatch], name: str, values: pa.Array
+) -> Iterator[pa.RecordBatch]:
+    rows = pa.Table.from_batches(held)
+    is_key = pc.is_in(rows[name], value_set=values)
+    yield from rows.filter(is_key).combine_chunks().to_batches()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sieve:
+    """Finds keys among numbers: few others pass a Bloom filter of one hash, and are looked up.
+
+    Args:
+        keys: In order.
+        shift: How many bits of a hash are dropped.
+        places: Whether a key has this hash.
+    """
+
+    keys: npt.NDArray[np.int64]
+    shift: np.uint64
+    places: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, keys: npt.NDArray[np.int64]) -> _Sieve:
+        num_bits = max(len(keys) * _PLACES_PER_KEY, 2).bit_length()
+        sieve = cls(keys, np.uint64(64 - num_bits), np.zeros(1 << num_bits, np.bool_))
+        sieve.places[sieve._hashes(keys)] = True
+        return sieve
+
+    def positions(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Give the positions of what is a key, in order."""
+        possible: npt.NDArray[np.int64] = np.flatnonzero(self.places[self._hashes(numbers)])
+        if len(possible):
+            chosen = numbers[possible]
+            at = np.minimum(np.searchsorted(self.keys, chosen), len(self.keys) - 1)
+            possible = possible[self.keys[at] == chosen]
+        return possible
+
+    def _hashes(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        hashes = numbers.view(np.uint64) * _FACTOR
+        hashes >>= self.shift
+        return hashes.view(np.int64)
