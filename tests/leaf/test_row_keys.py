@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pennon.leaf import LeafViews, scan_view
-from pennon.leaf.read import keyed_rows
+from pennon.leaf.read import keyed_rows, row_keys
 from pennon.leaf.read.metadata_columns import LEAF, ROW_ADDRESS
 from pennon.leaf.read.row_keys import RowKeys
 
@@ -59,7 +59,7 @@ def test_rows_of_the_keys_and_no_others_are_left(
         )
         for batch in batches
     ]
-    left = keys_of([inside(at) for at in keys]).matching(rows)
+    left = keys_of([inside(at) for at in keys]).matching(iter(rows))
     wanted = {value(at) for at in keys}
     given_rows = [row for batch in rows for row in batch.column("k").to_pylist()]
     assert [row for batch in left for row in batch.column("k").to_pylist()] == [
@@ -69,7 +69,15 @@ def test_rows_of_the_keys_and_no_others_are_left(
 
 def test_rows_of_a_type_that_is_not_compared_are_all_left() -> None:
     rows = pa.record_batch({"k": pa.array([0.5, None])})
-    assert list(keys_of([0]).matching([rows])) == [rows]
+    assert list(keys_of([0]).matching(iter([rows]))) == [rows]
+
+
+def test_looking_ends_where_most_rows_have_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_keys, "_TRIED_ROWS", 6)
+    batch = pa.record_batch({"k": pa.array([1, 2, 3])})
+    for keys, left in (([1, 2], 2 + 2 + 3), ([1], 1 + 1 + 1)):
+        kept = keys_of(keys).matching(iter([batch] * 3))
+        assert sum(rows.num_rows for rows in kept) == left
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,10 @@ all of them up, and NULL is equal to no key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = ["RowKeys"]
 # Values are hashed anew for each lookup: so many times as many rows are looked up at once.
 _ROWS_PER_VALUE: Final = 4
 _HELD_BYTES: Final = 16 << 20
+_TRIED_ROWS: Final = 1 << 20
 _PLACES_PER_KEY: Final = 16
 # Odd, of bits without a pattern: 2 to the 64th by the golden ratio.
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -68,35 +70,30 @@ class RowKeys:
         return None
 
     def matching(
-        self, batches: Iterable[pa.RecordBatch], column: str | None = None
+        self, batches: Iterator[pa.RecordBatch], column: str | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Give the rows that have one of the keys, never NULL; all, of a type without keys.
+        """Give the rows that have one of the keys, and others where looking does not pay.
 
         Args:
             batches: All of one schema that has the column.
             column: How the column is called there; None for its own name.
         """
         name = column or self.column
-        values: pa.Array | None = None
-        held: list[pa.RecordBatch] = []
-        num_rows, num_bytes = 0, 0
-        for batch in batches:
-            data_type = batch.schema.field(name).type
-            if pa.types.is_integer(data_type) or pa.types.is_date32(data_type):
-                yield self._with_numbers(batch, name)
-                continue
-            values = self.values(data_type) if values is None else values
-            if values is None:
-                yield batch
-                continue
-            held.append(batch)
-            num_rows += batch.num_rows
-            num_bytes += batch.nbytes
-            if num_rows >= _ROWS_PER_VALUE * len(values) or num_bytes >= _HELD_BYTES:
-                yield from _with_values(held, name, values)
-                held, num_rows, num_bytes = [], 0, 0
-        if held and values is not None:
-            yield from _with_values(held, name, values)
+        first = next(batches, None)
+        if first is not None:
+            rows, data_type = chain([first], batches), first.schema.field(name).type
+            yield from self._looked_up(rows, name, data_type)
+
+    def _looked_up(
+        self, rows: Iterator[pa.RecordBatch], name: str, data_type: pa.DataType
+    ) -> Iterator[pa.RecordBatch]:
+        if pa.types.is_integer(data_type) or pa.types.is_date32(data_type):
+            return _while_it_pays(rows, partial(self._with_numbers, name=name))
+        values = self.values(data_type)
+        if values is None:
+            return rows
+        num_rows = _ROWS_PER_VALUE * len(values)
+        return _while_it_pays(_put_together(rows, num_rows), partial(_among, name, values))
 
     def _with_numbers(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
         column = batch.column(name)
@@ -115,12 +112,37 @@ class RowKeys:
         return _Sieve.of(np.unique(self._number_array.to_numpy()))
 
 
-def _with_values(
-    held: list[pa.RecordBatch], name: str, values: pa.Array
+def _among(name: str, values: pa.Array, rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.filter(pc.is_in(rows.column(name), value_set=values))
+
+
+def _put_together(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[pa.RecordBatch]:
+    """Give batches of at least so many rows, or of as many bytes as are held."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if (
+            sum(one.num_rows for one in held) >= num_rows
+            or sum(one.nbytes for one in held) >= _HELD_BYTES
+        ):
+            yield pa.concat_batches(held)
+            held = []
+    if held:
+        yield pa.concat_batches(held)
+
+
+def _while_it_pays(
+    batches: Iterator[pa.RecordBatch], keep: Callable[[pa.RecordBatch], pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    rows = pa.Table.from_batches(held)
-    is_key = pc.is_in(rows[name], value_set=values)
-    yield from rows.filter(is_key).combine_chunks().to_batches()
+    """Keep the rows with a key; where most have one, all of the rest."""
+    num_rows = num_kept = 0
+    for batch in batches:
+        rows = keep(batch)
+        num_rows += batch.num_rows
+        num_kept += rows.num_rows
+        yield rows
+        if num_rows >= _TRIED_ROWS and 2 * num_kept > num_rows:
+            yield from batches
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,9 @@ final class SourceKeys {
   /** Of a smaller table, than so many times what Spark broadcasts, all rows come as fast. */
   private static final long LEAST_BROADCASTS = 10;
 
+  /** As Spark estimates the source's rows: it holds all of the keys. */
+  private static final long MOST_KEYS = 500_000;
+
   /** Whoever gives the table's rows to such a join gets none of those without a match. */
   private static final Set<String> DROPPING = Set.of("inner", "right", "semi");
 
@@ -53,11 +56,14 @@ final class SourceKeys {
 
   /** The join, its left side's scan under a filter that is given the keys while the query runs. */
   static Join filtering(Join join, long broadcast, SQLConf conf) {
-    BigInt least = join.right().stats().sizeInBytes().max(BigInt.apply(broadcast));
+    BigInt size = join.right().stats().sizeInBytes();
+    BigInt least = size.max(BigInt.apply(broadcast)).$times(BigInt.apply(LEAST_BROADCASTS));
+    long rowSize = 8L + join.right().schema().defaultSize();
     if (conf.dynamicPartitionPruningEnabled()
         && DROPPING.contains(PlanOutline.typeName(join.joinType()))
         && join.condition().isDefined()
-        && !join.left().stats().sizeInBytes().$less(least.$times(BigInt.apply(LEAST_BROADCASTS)))
+        && !join.left().stats().sizeInBytes().$less(least)
+        && !size.$greater(BigInt.apply(MOST_KEYS * rowSize))
         && join.right().deterministic()
         && nodes(join.right()).stream().allMatch(SourceKeys::isRepeatable)) {
       for (Expression conjunct : conjuncts(join.condition().get())) {

@@ -14,7 +14,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /** Filters whose values the query found while it ran, as the worker reads them. */
 final class RuntimeFilters {
-  /** Each is sent with each task; more of them are no small part of a table's. */
+  /** Each is sent with each task. */
   private static final int MOST_VALUES = 1_000_000;
 
   private RuntimeFilters() {}
