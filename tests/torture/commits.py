@@ -180,10 +180,19 @@ def roll_back(location: str, model: Model, chance: random.Random) -> None:
     to = pennon.open(location).version - chance.choice([1, 2, 3, 5, 30, 60])
     with contextlib.suppress(SnapshotNotFound):
         made = rollback(location, to)
-        model.rollbacks.append((to, made))
+        model.rollbacks.append((to, begun_at(location, made)))
         held = [rows_at(location, version) for version in (to, made)]
         if None not in held and held[0] != held[1]:
             model.strange.append(f"version {made} is not what it brought back, version {to}")
+
+
+def begun_at(location: str, made: int) -> int:
+    """Give the first version of a rollback, whose records may have needed another one.
+
+    A later rollback may go back to what lies between.
+    """
+    entries = pennon.open(location, made).history()
+    return max(entry.version for entry in entries if entry.operation == "rollback")
 
 
 def rows_at(location: str, version: int) -> Counter[str] | None:
