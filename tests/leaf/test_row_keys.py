@@ -80,9 +80,12 @@ def test_looking_ends_where_most_rows_have_a_key(monkeypatch: pytest.MonkeyPatch
         assert sum(rows.num_rows for rows in kept) == left
 
 
-@pytest.fixture(scope="module")
-def leaf(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
+@pytest.fixture(scope="module", params=["addresses", "stable row ids"])
+def leaf(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> lance.LanceDataset:
     """A leaf of two fragments, in which each seventh row was deleted and the key was renamed."""
+    is_stable = request.param == "stable row ids"
     path = str(tmp_path_factory.mktemp("keys") / "leaf")
     for first in (0, ROWS // 2):
         numbers = range(first, first + ROWS // 2)
@@ -92,7 +95,8 @@ def leaf(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
                 "text": [f"text {at}" for at in numbers],
             }
         )
-        dataset = lance.write_dataset(table, path, mode="append" if first else "create")
+        mode = "append" if first else "create"
+        dataset = lance.write_dataset(table, path, mode=mode, enable_stable_row_ids=is_stable)
     dataset.update_field_metadata(
         {name: {"lance:field_id": str(at)} for at, name in enumerate(("old", "text"))}
     )
