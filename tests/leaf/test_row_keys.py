@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lance
 import pyarrow as pa
@@ -111,10 +111,9 @@ def field(at: int, name: str, data_type: pa.DataType) -> pa.Field:
 SCHEMA = pa.schema([field(1, "text", pa.utf8()), field(0, "k", pa.int64()), ROW_ADDRESS, LEAF])
 
 
-def scanned(leaf: lance.LanceDataset, keys: RowKeys | None, **scan: object) -> pa.Table:
+def scanned(leaf: lance.LanceDataset, keys: RowKeys | None, **scan: Any) -> pa.Table:
     views = LeafViews(SCHEMA, SCHEMA)
-    scan = {"location": "place", **scan}
-    batches = scan_view(leaf, views, keys=keys, **scan)  # type: ignore[arg-type]
+    batches = scan_view(leaf, views, keys=keys, location="place", **scan)
     return pa.Table.from_batches(list(batches), views.schema)
 
 
@@ -125,7 +124,7 @@ def scanned(leaf: lance.LanceDataset, keys: RowKeys | None, **scan: object) -> p
 def test_few_rows_are_fetched_by_their_keys_as_many_are_scanned(
     leaf: lance.LanceDataset,
     share: int,
-    scan: dict[str, object],
+    scan: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fetched: list[int] = []

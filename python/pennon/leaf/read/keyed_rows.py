@@ -82,6 +82,7 @@ def _fetched(
 ) -> Iterator[pa.RecordBatch]:
     for first in range(0, len(ids), _FETCHED_ROWS):
         few = ids[first : first + _FETCHED_ROWS]
+        # By ids: Lance's public ``take`` wants the rows' positions among those that are left.
         rows = dataset._take_rows(few, columns=names)  # noqa: SLF001
         if rows.num_rows != len(few):
             raise InternalError(what=f"{len(few)} rows of {dataset.uri} were {rows.num_rows}")

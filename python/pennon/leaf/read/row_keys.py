@@ -66,7 +66,7 @@ class RowKeys:
         if pa.types.is_timestamp(data_type) and data_type.unit == "us":
             return self._number_array.cast(data_type)
         if is_text(data_type) or pa.types.is_decimal(data_type) or pa.types.is_boolean(data_type):
-            return pa.array(self.texts, pa.utf8()).cast(data_type)
+            return self._text_array.cast(data_type)
         return None
 
     def matching(
@@ -92,8 +92,8 @@ class RowKeys:
         values = self.values(data_type)
         if values is None:
             return rows
-        num_rows = _ROWS_PER_VALUE * len(values)
-        return _while_it_pays(_put_together(rows, num_rows), partial(_among, name, values))
+        together = _put_together(rows, _ROWS_PER_VALUE * len(values))
+        return _while_it_pays(together, partial(_among, name, values))
 
     def _with_numbers(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
         column = batch.column(name)
@@ -108,6 +108,10 @@ class RowKeys:
         return pa.array(self.numbers, pa.int64())
 
     @cached_property
+    def _text_array(self) -> pa.Array:
+        return pa.array(self.texts, pa.utf8())
+
+    @cached_property
     def _sieve(self) -> _Sieve:
         return _Sieve.of(np.unique(self._number_array.to_numpy()))
 
@@ -116,17 +120,17 @@ def _among(name: str, values: pa.Array, rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.filter(pc.is_in(rows.column(name), value_set=values))
 
 
-def _put_together(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[pa.RecordBatch]:
+def _put_together(batches: Iterable[pa.RecordBatch], least_rows: int) -> Iterator[pa.RecordBatch]:
     """Give batches of at least so many rows, or of as many bytes as are held."""
     held: list[pa.RecordBatch] = []
+    num_rows = num_bytes = 0
     for batch in batches:
         held.append(batch)
-        if (
-            sum(one.num_rows for one in held) >= num_rows
-            or sum(one.nbytes for one in held) >= _HELD_BYTES
-        ):
+        num_rows += batch.num_rows
+        num_bytes += batch.nbytes
+        if num_rows >= least_rows or num_bytes >= _HELD_BYTES:
             yield pa.concat_batches(held)
-            held = []
+            held, num_rows, num_bytes = [], 0, 0
     if held:
         yield pa.concat_batches(held)
 

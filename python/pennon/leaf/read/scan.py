@@ -137,8 +137,9 @@ def scan_view(
         scan_stats_callback=None if counted is None else statistics.append,
     )
 
+    lookup = None if keys is None else keyed_column(dataset, view, keys)
+
     def read() -> Iterator[pa.RecordBatch]:
-        lookup = None if keys is None else keyed_column(dataset, view, keys)
         if keys is not None and lookup is not None:
             matching = keys.matching(scanner(columns=[lookup, ROW_ID.name]).to_batches(), lookup)
             rows = keyed_rows(matching, dataset, names, _num_rows(dataset, chosen))
@@ -146,10 +147,11 @@ def scan_view(
                 return rows
             statistics.clear()
         late = late_columns(dataset, view)
-        return iter(scanner(columns=names, late_materialization=late).to_batches())
+        every = iter(scanner(columns=names, late_materialization=late).to_batches())
+        return every if keys is None or lookup is None else keys.matching(every, lookup)
 
     rows = _converted(read, leaf_rows)
-    if keys is not None:
+    if keys is not None and lookup is None:
         rows = keys.matching(rows)
     return rows if counted is None else _counting(rows, dataset, chosen, statistics, counted)
 

@@ -21,7 +21,7 @@ from pennon.planning.leaf_constants import with_constants
 from pennon.planning.runtime_filter import filtered
 from pennon.predicate.parse import readable_predicates
 from pennon.spec.functions.partition_layout import layout_of
-from pennon.worker.wire.tokens import KeysToken, PlanToken, TableToken
+from pennon.worker.wire.tokens import PlanToken, TableToken, row_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,7 +181,7 @@ def filtered_plan(catalog: Catalog, token: str, keys: Sequence[str]) -> ScanPlan
     plan = _repeated(catalog, asked).plan
     if not keys:
         return plan
-    return filtered(plan, asked.predicates, list(map(KeysToken.row_keys, keys)), asked.time_zone)
+    return filtered(plan, asked.predicates, list(map(row_keys, keys)), asked.time_zone)
 
 
 def _kept(catalog: Catalog, asked: PlanToken) -> KeptPlan:

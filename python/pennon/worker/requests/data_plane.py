@@ -34,7 +34,7 @@ from pennon.worker.wire.framing import (
 )
 from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.stream_end import StreamEnd
-from pennon.worker.wire.tokens import KeysToken, ScanToken, Split, WriteToken
+from pennon.worker.wire.tokens import ScanToken, Split, WriteToken, row_keys
 
 if TYPE_CHECKING:
     from pennon.execution import BatchStream
@@ -50,7 +50,7 @@ def read(request: Mapping[str, object], frames: FrameSocket) -> None:
     scan = ScanToken.from_json(message.scan)
     STORAGE_OPTION_VALUES.remember(scan.storage_options)
     order = scan.order if message.ordered else ()
-    keys = None if message.row_keys is None else KeysToken.row_keys(message.row_keys)
+    keys = None if message.row_keys is None else row_keys(message.row_keys)
     relation = replace(scan.relation(Split.from_json(message.split)), order=order, keys=keys)
     _send_task(Fragment((relation,)), frames)
 

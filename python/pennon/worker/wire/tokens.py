@@ -162,21 +162,16 @@ def _scan_token(text: str) -> ScanToken:
     return super(ScanToken, ScanToken).from_json(text)
 
 
-@dataclass(frozen=True, slots=True)
-class KeysToken(Token):
-    """The values of a column that rows are wanted with, which the jar writes; see ``RowKeys``."""
+@lru_cache(maxsize=1)
+def row_keys(text: str) -> RowKeys:
+    """Read the keys that a query found while it ran; every task of a scan brings the same.
 
-    column: str
-    numbers: tuple[int, ...]
-    texts: tuple[str, ...]
-    has_null: bool
+    Only the last ones are kept, for there may be half a million of them.
 
-    @classmethod
-    @lru_cache(maxsize=2)
-    def row_keys(cls, text: str) -> RowKeys:
-        """Read the token; every task of a scan brings the same."""
-        token = cls.from_json(text)
-        return RowKeys(token.column, token.numbers, token.texts, has_null=token.has_null)
+    Raises:
+        MalformedMessage: They are of another version of Pennon.
+    """
+    return decode(RowKeys, json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)

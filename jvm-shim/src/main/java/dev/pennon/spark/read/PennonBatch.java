@@ -1,6 +1,7 @@
 package dev.pennon.spark.read;
 
 import dev.pennon.spark.tasks.ArrowPartitionReaders;
+import dev.pennon.spark.tasks.ArrowPartitionReaders.Source;
 import dev.pennon.spark.tasks.PennonSplit;
 import java.util.List;
 import java.util.function.Supplier;
@@ -31,10 +32,8 @@ record PennonBatch(
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return new ArrowPartitionReaders(
-        ArrowPartitionReaders.Source.scan(plan.ofColumns().scan(), isOrdered, rowKeys.get()),
-        plan.schema(),
-        isDerived);
+    Source source = Source.scan(plan.ofColumns().scan(), isOrdered, rowKeys.get());
+    return new ArrowPartitionReaders(source, plan.schema(), isDerived);
   }
 
   /** Spark finds exchanges to reuse by this; it compares runtime filters itself. */

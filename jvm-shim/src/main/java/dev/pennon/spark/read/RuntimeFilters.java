@@ -14,16 +14,16 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /** Filters whose values the query found while it ran, as the worker reads them. */
 final class RuntimeFilters {
-  /** Each is sent with each task. */
-  private static final int MOST_VALUES = 1_000_000;
+  /** They are sent with each task, and the worker keeps the last ones. */
+  private static final int MOST_LETTERS = 16 << 20;
 
   private RuntimeFilters() {}
 
-  /** The column of a filter and the values that it lets pass; null where it cannot be written. */
+  /** The column of a filter and the values that it lets pass; null where they are not written. */
   static String keys(Predicate filter) {
     List<Expression> children = Arrays.asList(filter.children());
     String[] path = ((NamedReference) children.get(0)).fieldNames();
-    if (!filter.name().equals("IN") || children.size() > MOST_VALUES || path.length > 1) {
+    if (!filter.name().equals("IN") || path.length > 1) {
       return null;
     }
     ObjectNode keys = Messages.object().put("column", path[0]).put("has_null", false);
@@ -43,6 +43,7 @@ final class RuntimeFilters {
         texts.add(literal.value().toString());
       }
     }
-    return Messages.print(keys);
+    String written = Messages.print(keys);
+    return written.length() > MOST_LETTERS ? null : written;
   }
 }
