@@ -68,6 +68,8 @@ def test_a_table_is_created_written_pruned_and_read(driver: Driver) -> None:
     keys = {"column": "id", "numbers": [5], "texts": [], "has_null": False}
     pruned = driver.ask("prune_splits", plan=plan["plan"], row_keys=[json.dumps(keys)])
     assert pruned["object_ids"] == []  # no row of the day has that id, as statistics tell
+    pruned = driver.ask("prune_splits", plan=plan["plan"], predicates=["`id` < CAST(5 AS BIGINT)"])
+    assert pruned["object_ids"] == []
 
 
 def test_columns_are_pruned_and_counted_without_any(driver: Driver) -> None:
@@ -98,8 +100,7 @@ def test_the_splits_that_come_with_a_plan_are_those_that_are_asked_for(driver: D
     table = loaded(driver, "shop", "orders")
     for few in ("`id` < CAST(1 AS BIGINT)", "`id` < CAST(5 AS BIGINT)", "`id` IS NULL"):
         plan, _ = driver.scan(table, [few])
-        size = {"num_tasks": 2, "max_bytes": 128 << 20}
-        driver.ask("pack_splits", plan=plan["plan"], row_keys=[], **size)
+        driver.ask("pack_splits", plan=plan["plan"])
         asked = driver.connection.arrow()
         known = [(row["object_ids"], row["split"]) for row in plan["packed"]]
         assert known == list(zip(*asked.to_pydict().values(), strict=True))

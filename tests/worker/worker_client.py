@@ -14,6 +14,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Self
 
@@ -67,6 +68,8 @@ ORDINARY: dict[str, dict[str, object]] = {
         "num_tasks": 2,
         "max_bytes": 128 << 20,
     },
+    "pack_splits": {"num_tasks": 2, "max_bytes": 128 << 20, "row_keys": [], "predicates": []},
+    "prune_splits": {"row_keys": [], "predicates": []},
     "read": {"ordered": False, "row_keys": None},
     "call": {"arguments": {}, "namespace": []},
     "plan_write": {
@@ -283,7 +286,24 @@ class Driver:
     ) -> pa.Table:
         plan, splits = self.scan(table, predicates, schema)
         parts = [self.connection.rows(plan["scan"], split) for split in splits["split"].to_pylist()]
-        return pa.concat_tables(parts) if parts else pa.table({})
+        if not parts:
+            return pa.table({})
+        kinds = [field["type"] for field in (schema or table["schema"])["fields"]]
+        return as_declared(pa.concat_tables(parts), kinds)
+
+
+def as_declared(rows: pa.Table, kinds: Sequence[object]) -> pa.Table:
+    """Give short decimals their type, as the JVM does: their unscaled values are sent."""
+    for place, kind in enumerate(kinds):
+        if str(kind).startswith("decimal") and rows.schema.field(place).type == pa.int64():
+            precision, scale = map(int, str(kind)[len("decimal(") : -1].split(","))
+            values = [
+                None if value is None else Decimal(value).scaleb(-scale)
+                for value in rows.column(place).to_pylist()
+            ]
+            column = pa.array(values, pa.decimal128(precision, scale))
+            rows = rows.set_column(place, rows.column_names[place], column)
+    return rows
 
 
 def field(name: str, kind: object, *, nullable: bool = True, **metadata: str) -> dict:

@@ -73,12 +73,12 @@ def filter_columns(
 def filtered(
     plan: ScanPlan, predicates: Sequence[str], keys: Sequence[RowKeys], time_zone: str
 ) -> ScanPlan:
-    """Keep the partitions of a plan that can have a row with keys that are looked for.
+    """Keep the partitions of a plan that can have a row under filters found while a query runs.
 
     Args:
         plan: The plan.
-        predicates: The Spark SQL texts that it was made with.
-        keys: What was found, each of another column.
+        predicates: Spark SQL texts: those that it was made with, and those that were found.
+        keys: What else was found, each of another column.
         time_zone: That of the session.
 
     Returns:

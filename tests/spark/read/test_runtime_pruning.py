@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pyspark
 import pytest
 from tests.spark.assert_join import EXECUTION, conf
 from tests.torture.execution.sessions import MODES
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
+PRUNES_BY_VALUES = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
 VALUES, EACH = 97, 20
 FACT = f"""
 SELECT k, k DIV 10 AS a, k % 10 AS b, concat('K', k) AS s, DATE '2024-01-01' + CAST(k AS INT) AS d,
@@ -131,3 +133,20 @@ def test_a_list_of_more_values_than_a_plan_takes_prunes_by_its_range(
         )
         assert len(frame.collect()) == 15_000
         assert rows_read(frame) <= 30_000 + 30_000
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "INT"])
+@pytest.mark.parametrize("mode", ["spark", "worker"])
+def test_the_value_of_a_subquery_prunes(
+    spark: SparkSession, namespace: str, kind: str, mode: str
+) -> None:
+    """Spark compares an INT as a BIGINT; from 4.3 it hands the value to the scan."""
+    table = f"{namespace}.fact"
+    rows = f"SELECT CAST(id DIV {EACH} AS {kind}) AS k, id AS v FROM range({VALUES * EACH})"
+    spark.sql(f"CREATE TABLE {table} PARTITIONED BY (k) AS {rows}")
+    spark.range(VALUES - 2).createOrReplaceTempView("of_all_but_two")
+    with conf(spark, {**DEFAULTS, EXECUTION: mode}):
+        frame = spark.sql(f"SELECT v FROM {table} WHERE k >= (SELECT count(*) FROM of_all_but_two)")
+        assert {row.v for row in frame.collect()} == set(range((VALUES - 2) * EACH, VALUES * EACH))
+        if PRUNES_BY_VALUES:
+            assert rows_read(frame) == 2 * EACH

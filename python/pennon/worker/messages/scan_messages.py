@@ -74,12 +74,13 @@ class ListSplits(PlanRequest):
 
 @dataclass(frozen=True, slots=True)
 class PackSplits(PlanRequest):
-    """Other splits of a planned scan; ``row_keys`` are those that the query found running."""
+    """Other splits of a planned scan, under what the query found running, as ``prune_splits``."""
 
     op: ClassVar[str] = "pack_splits"
     num_tasks: int
     max_bytes: int
     row_keys: tuple[str, ...]
+    predicates: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +92,11 @@ class SplitsReply:
 
 @dataclass(frozen=True, slots=True)
 class PruneSplits(PlanRequest):
-    """Runtime filtering of a planned scan by the ``row_keys`` that the query found."""
+    """Runtime filtering of a planned scan by the keys and predicates that the query found."""
 
     op: ClassVar[str] = "prune_splits"
     row_keys: tuple[str, ...]
+    predicates: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

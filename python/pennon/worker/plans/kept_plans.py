@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
     from pennon.spec.functions.partition_layout import Layout
+    from pennon.worker.messages.scan_messages import PackSplits, PruneSplits
 
 _PLANS_BYTES: Final = 256 << 20
 # A plan without partitions, and what the tree of a condition takes for each letter of its text.
@@ -167,21 +168,20 @@ def _repeated(catalog: Catalog, token: PlanToken) -> KeptPlan:
     return kept
 
 
-def filtered_plan(catalog: Catalog, token: str, keys: Sequence[str]) -> ScanPlan:
-    """Find a plan, and drop the partitions that cannot have a row with keys that are looked for.
+def filtered_plan(request: PackSplits | PruneSplits) -> ScanPlan:
+    """Find a plan, and drop the partitions that cannot have a row under what a query found.
 
-    What a query found while it ran is asked once: nothing of it is kept.
+    What it found while it ran is asked once: nothing of it is kept.
 
     Args:
-        catalog: Brings the storage options.
-        token: The token of the plan.
-        keys: Tokens of ``RowKeys``, each of another column.
+        request: Brings the storage options, the token of the plan, and the filters.
     """
-    asked = PlanToken.from_json(token)
-    plan = _repeated(catalog, asked).plan
-    if not keys:
+    asked = PlanToken.from_json(request.plan)
+    plan = _repeated(request.catalog, asked).plan
+    if not request.row_keys and not request.predicates:
         return plan
-    return filtered(plan, asked.predicates, list(map(row_keys, keys)), asked.time_zone)
+    keys = list(map(row_keys, request.row_keys))
+    return filtered(plan, (*asked.predicates, *request.predicates), keys, asked.time_zone)
 
 
 def _kept(catalog: Catalog, asked: PlanToken) -> KeptPlan:

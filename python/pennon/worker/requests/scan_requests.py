@@ -154,14 +154,14 @@ def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
 
 def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
     """Answer ``pack_splits``; a split of several leaves lists their object ids."""
-    plan = filtered_plan(request.catalog, request.plan, request.row_keys)
+    plan = filtered_plan(request)
     tasks = pack(plan, request.num_tasks, request.max_bytes)
     return m.SplitsReply(arrow=True), packed_splits(plan.table, tasks)
 
 
 def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
     """Answer ``prune_splits``."""
-    plan = filtered_plan(request.catalog, request.plan, request.row_keys)
+    plan = filtered_plan(request)
     return m.PruneSplitsReply(tuple(plan.table["object_id"].to_pylist()))
 
 

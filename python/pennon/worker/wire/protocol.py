@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "8cea542756c2"
+PROTOCOL: Final = "1f0266e9caf8"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

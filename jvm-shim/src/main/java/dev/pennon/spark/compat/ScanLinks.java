@@ -38,8 +38,7 @@ public final class ScanLinks extends Rule<SparkPlan> {
   private static List<LogicalPlan> relationsOf(BatchScanExec scan, LogicalPlan around) {
     List<LogicalPlan> relations = new ArrayList<>();
     for (LogicalPlan leaf : items(around.collectLeaves())) {
-      if (leaf instanceof DataSourceV2ScanRelation
-          && leaf.outputSet().equals(scan.outputSet())) {
+      if (leaf instanceof DataSourceV2ScanRelation && leaf.outputSet().equals(scan.outputSet())) {
         relations.add(leaf);
       }
     }

@@ -44,8 +44,7 @@ public final class ScanRelations {
     Object[] parameters = parameters(relation, scan, output);
     parameters[KEY_GROUPED_PARTITIONING] =
         keys == null ? Option.empty() : Option.apply(sequence(keys));
-    parameters[ORDERING] =
-        ordering.isEmpty() ? Option.empty() : Option.apply(sequence(ordering));
+    parameters[ORDERING] = ordering.isEmpty() ? Option.empty() : Option.apply(sequence(ordering));
     return relation.makeCopy(parameters);
   }
 

@@ -41,8 +41,7 @@ public record DerivedKeys(DeriveKeysReply reply, Map<Integer, List<KeyedLeaf>> l
     IntVector leaf = (IntVector) rows.getVector("leaf");
     VarCharVector split = (VarCharVector) rows.getVector("split");
     for (int row = 0; row < rows.getRowCount(); row++) {
-      SecretText part =
-          split.isNull(row) ? null : new SecretText(split.getObject(row).toString());
+      SecretText part = split.isNull(row) ? null : new SecretText(split.getObject(row).toString());
       leaves
           .computeIfAbsent(scan.get(row), position -> new ArrayList<>())
           .add(new KeyedLeaf(key.get(row), leaf.get(row), part));

@@ -30,8 +30,7 @@ public final class Bucket extends PennonFunction<Integer>
   private static final int SEED = 0;
 
   private Bucket(DataType source, String family) {
-    super(
-        "pennon.bucket(" + family + ")", DataTypes.IntegerType, DataTypes.IntegerType, source);
+    super("pennon.bucket(" + family + ")", DataTypes.IntegerType, DataTypes.IntegerType, source);
   }
 
   static Bucket bind(DataType source) {

@@ -52,8 +52,7 @@ public final class Transforms {
       return found(lower, 2, "bucket(num_buckets, column)", types -> Bucket.bind(types[1]));
     }
     if (lower.equals("truncate")) {
-      return found(
-          lower, 2, "truncate(width, column)", types -> new Truncate.WithWidth(types[1]));
+      return found(lower, 2, "truncate(width, column)", types -> new Truncate.WithWidth(types[1]));
     }
     for (TimePart part : TimePart.values()) {
       if (lower.equals(part.functionName())) {

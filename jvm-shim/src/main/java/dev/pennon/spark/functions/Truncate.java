@@ -83,8 +83,7 @@ public final class Truncate extends PennonFunction<Object>
   private static Decimal truncated(Decimal value, int width) {
     BigInteger unit = BigInteger.TEN.pow(value.scale()).multiply(BigInteger.valueOf(width));
     BigInteger unscaled = value.toJavaBigDecimal().unscaledValue();
-    BigDecimal kept =
-        new BigDecimal(unscaled.subtract(unscaled.remainder(unit)), value.scale());
+    BigDecimal kept = new BigDecimal(unscaled.subtract(unscaled.remainder(unit)), value.scale());
     return Decimal.apply(kept, value.precision(), value.scale());
   }
 

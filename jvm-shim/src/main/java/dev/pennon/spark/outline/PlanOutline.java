@@ -230,8 +230,7 @@ public final class PlanOutline {
     message.put("type", typeName(join.joinType())).put("text", condition.sql());
     message.set("compared", ComparedColumns.of(join, texts));
     message.put("null_safe", condition.exists(e -> e instanceof EqualNullSafe));
-    message.put(
-        "condition", join.joinType() instanceof LeftSingle$ ? null : texts.of(condition));
+    message.put("condition", join.joinType() instanceof LeftSingle$ ? null : texts.of(condition));
     boolean isLeft = broadcast == BuildLeft$.MODULE$;
     message.put("exists", join.joinType() instanceof ExistenceJoin existence
         ? (Long) texts.number(existence.exists().exprId()) : null);

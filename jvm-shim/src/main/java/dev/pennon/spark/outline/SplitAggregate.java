@@ -173,8 +173,7 @@ public final class SplitAggregate {
       }
       outputs.add(named(value, part.column().name(), part.column().exprId()));
     }
-    return aggregate.copy(
-        sequence(keys), sequence(outputs), aggregate.child(), aggregate.hint());
+    return aggregate.copy(sequence(keys), sequence(outputs), aggregate.child(), aggregate.hint());
   }
 
   /** The aggregate's output from the columns where a group may have several rows. */
@@ -340,8 +339,7 @@ public final class SplitAggregate {
         Map.of(average.sum().exprId(), sum, average.count().exprId(), count));
   }
 
-  private AttributeReference part(
-      String function, Expression argument, AggregateFunction partial) {
+  private AttributeReference part(String function, Expression argument, AggregateFunction partial) {
     AttributeReference column = column(partial.dataType().asNullable(), partial.nullable());
     return parts.computeIfAbsent(List.of(function, partial.canonicalized()), missing ->
         new AggregatePart(column, function, argument, partial)).column();

@@ -26,8 +26,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Window;
 record WindowText(PlanTexts texts, ArrayNode functions) {
   /** Adds the fields {@code order}, {@code functions} and {@code outputs}. */
   static void describe(Window window, PlanTexts texts, ObjectNode message) {
-    texts.addOrder(
-        items(window.orderSpec()), UnaryOperator.identity(), message.putArray("order"));
+    texts.addOrder(items(window.orderSpec()), UnaryOperator.identity(), message.putArray("order"));
     WindowText text = new WindowText(texts, Messages.array());
     List<NamedExpression> outputs = new ArrayList<>();
     for (NamedExpression output : items(window.windowExpressions())) {

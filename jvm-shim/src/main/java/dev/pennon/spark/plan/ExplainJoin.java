@@ -46,8 +46,7 @@ final class ExplainJoin {
     if (plan instanceof AdaptiveSparkPlanExec adaptive) {
       return shuffles(adaptive.initialPlan());
     }
-    long below =
-        items(plan.children()).stream().mapToLong(ExplainJoin::shuffles).sum();
+    long below = items(plan.children()).stream().mapToLong(ExplainJoin::shuffles).sum();
     return below + (plan instanceof ShuffleExchangeLike ? 1 : 0);
   }
 }

@@ -111,8 +111,7 @@ final class SourceKeys {
   }
 
   private static boolean isPruned(Expression condition, Attribute column) {
-    return condition instanceof DynamicPruningExpression
-        && condition.references().contains(column);
+    return condition instanceof DynamicPruningExpression && condition.references().contains(column);
   }
 
   private static boolean isPassed(Project project, Attribute column) {

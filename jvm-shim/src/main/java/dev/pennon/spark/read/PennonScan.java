@@ -71,18 +71,14 @@ public final class PennonScan
   /** What runtime filters have left; null before there was one. */
   private volatile List<PennonSplit> filtered;
 
-  private volatile List<String> runtimeKeys = List.of();
-
-  /** Those that rows are looked at with: of a column that decides about partitions all rows pass. */
-  private volatile String rowKeys;
+  private volatile RuntimeFilters runtimeFilters = RuntimeFilters.NONE;
 
   /** What is known of rows and columns; null before the optimizer asked for it. */
   private volatile ScanStatistics ofColumns;
 
   /** A scan as it is planned first. */
   static PennonScan of(ScanPlan plan, Map<String, String> options) {
-    PennonScan scan =
-        new PennonScan(plan, null, !plan.reply().ordering().isEmpty(), options);
+    PennonScan scan = new PennonScan(plan, null, !plan.reply().ordering().isEmpty(), options);
     Consumer<PennonScan> listener = LISTENER.get();
     if (listener != null) {
       listener.accept(scan);
@@ -129,8 +125,7 @@ public final class PennonScan
    * @param keepsOrder whether each split's rows stay in the order of this scan, if it has one
    */
   public PennonScan withDerivedKeys(List<KeyedLeaf> keys, String derivation, boolean keepsOrder) {
-    return new PennonScan(
-        plan.withDerivedKeys(keys), derivation, isOrdered && keepsOrder, options);
+    return new PennonScan(plan.withDerivedKeys(keys), derivation, isOrdered && keepsOrder, options);
   }
 
   /** This scan for a query that groups nothing by partitions: fewer and evener splits, no keys. */
@@ -207,7 +202,7 @@ public final class PennonScan
   @Override
   public Batch toBatch() {
     requireBatchOptions();
-    return new PennonBatch(plan, filtered, isDerived(), isOrdered, () -> rowKeys);
+    return new PennonBatch(plan, filtered, isDerived(), isOrdered, () -> runtimeFilters.rowKeys());
   }
 
   @Override
@@ -272,18 +267,11 @@ public final class PennonScan
   @Override
   public void filter(Predicate[] predicates) {
     Set<NamedReference> ofPartitions = Set.of(filterAttributes());
-    List<String> found = new ArrayList<>(runtimeKeys);
-    for (Predicate predicate : predicates) {
-      String keys = RuntimeFilters.keys(predicate);
-      if (keys != null) {
-        found.add(keys);
-        rowKeys = ofPartitions.contains(predicate.children()[0]) ? rowKeys : keys;
-      }
-    }
-    if (found.size() > runtimeKeys.size()
-        && !plan.splits().list().stream().allMatch(PennonSplit::isEmpty)) {
-      filtered = plan.splitsUnder(found);
-      runtimeKeys = List.copyOf(found);
+    RuntimeFilters all = runtimeFilters.and(plan.table().schema(), ofPartitions, predicates);
+    if (!all.equals(runtimeFilters)) {
+      runtimeFilters = all;
+      boolean isEmpty = plan.splits().list().stream().allMatch(PennonSplit::isEmpty);
+      filtered = isEmpty ? filtered : plan.splitsUnder(all);
     }
   }
 

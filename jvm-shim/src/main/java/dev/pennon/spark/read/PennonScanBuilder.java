@@ -41,8 +41,7 @@ public final class PennonScanBuilder
     this(table, options, false);
   }
 
-  private PennonScanBuilder(
-      TableHandle table, Map<String, String> options, boolean isOfRowChange) {
+  private PennonScanBuilder(TableHandle table, Map<String, String> options, boolean isOfRowChange) {
     this.table = table;
     this.options = options;
     this.isOfRowChange = isOfRowChange;

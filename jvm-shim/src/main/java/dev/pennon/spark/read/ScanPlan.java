@@ -114,16 +114,14 @@ record ScanPlan(
   /** The packed splits: those of few leaves come with the plan, others when they are needed. */
   private static Splits packed(TableHandle table, Packing packing, PlanScanReply reply) {
     return reply.packed() == null
-        ? Splits.later(() -> packedUnder(table, reply, packing, List.of()))
+        ? Splits.later(() -> packedUnder(table, reply, packing, RuntimeFilters.NONE))
         : Splits.of(reply.packed().stream().map(PennonSplit::packed).toList());
   }
 
   private static List<PennonSplit> packedUnder(
-      TableHandle table, PlanScanReply reply, Packing packing, List<String> runtimeKeys) {
-    ObjectNode request =
-        packing.addTo(table.catalogRequest("pack_splits").put("plan", reply.plan()));
-    request.set("row_keys", Messages.strings(runtimeKeys));
-    return Splits.ask(request);
+      TableHandle table, PlanScanReply reply, Packing packing, RuntimeFilters filters) {
+    ObjectNode request = table.catalogRequest("pack_splits").put("plan", reply.plan());
+    return Splits.ask(filters.addTo(packing.addTo(request)));
   }
 
   /** This plan with fewer columns: the same splits, read without the others. */
@@ -197,14 +195,14 @@ record ScanPlan(
         .toArray(NamedReference[]::new);
   }
 
-  /** The splits that can have rows with keys that the query found while it ran. */
-  List<PennonSplit> splitsUnder(List<String> runtimeKeys) {
+  /** The splits that can have rows under filters that the query found while it ran. */
+  List<PennonSplit> splitsUnder(RuntimeFilters filters) {
     if (isPacked()) {
-      return packedUnder(table, reply, packing, runtimeKeys);
+      return packedUnder(table, reply, packing, filters);
     }
     ObjectNode request = table.catalogRequest("prune_splits").put("plan", reply.plan());
-    request.set("row_keys", Messages.strings(runtimeKeys));
-    Set<String> possible = Replies.answer(request, PruneSplitsReply.class).objectIds();
+    Set<String> possible =
+        Replies.answer(filters.addTo(request), PruneSplitsReply.class).objectIds();
     return splits.list().stream().flatMap(split -> split.under(possible).stream()).toList();
   }
 

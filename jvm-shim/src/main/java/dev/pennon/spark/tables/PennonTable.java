@@ -172,8 +172,7 @@ public class PennonTable
     Commit commit = new Commit(handle, "");
     try {
       ObjectNode request = commit.named(handle.request("delete_rows"));
-      request.set(
-          "predicates", Messages.strings(RowCondition.texts(handle, "delete", predicates)));
+      request.set("predicates", Messages.strings(RowCondition.texts(handle, "delete", predicates)));
       try {
         commit.make(request);
       } catch (WorkerFailure refusal) {

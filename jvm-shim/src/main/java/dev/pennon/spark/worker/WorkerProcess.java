@@ -212,8 +212,7 @@ public final class WorkerProcess {
     } catch (InterruptedException e) {
       throw interrupted(python, e);
     } catch (ExecutionException e) {
-      throw WorkerFailure.notStarted(
-          python, "its output cannot be read", e.getCause());
+      throw WorkerFailure.notStarted(python, "its output cannot be read", e.getCause());
     }
     if (line == null) {
       throw endedTooEarly(python);
@@ -229,8 +228,7 @@ public final class WorkerProcess {
   private void heard(String line) {
     heardNanos = System.nanoTime();
     if (Messages.parse(line).path("retired").asBoolean()) {
-      LOG.warn(
-          "Pennon worker {} computes what was cancelled: another one takes what comes", pid());
+      LOG.warn("Pennon worker {} computes what was cancelled: another one takes what comes", pid());
       RETIRED.add(pid());
       process.onExit().thenRun(() -> RETIRED.remove(pid()));
       isRetired = true;
@@ -262,8 +260,7 @@ public final class WorkerProcess {
     try {
       return Messages.parse(line);
     } catch (WorkerFailure e) {
-      throw WorkerFailure.notStarted(
-          python, "it printed '" + line + "' instead of its state", e);
+      throw WorkerFailure.notStarted(python, "it printed '" + line + "' instead of its state", e);
     }
   }
 
