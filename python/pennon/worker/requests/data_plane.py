@@ -33,6 +33,7 @@ from pennon.worker.wire.framing import (
     FrameSocket,
 )
 from pennon.worker.wire.json_fields import decode, encode
+from pennon.worker.wire.sent_columns import sent_batch, sent_schema
 from pennon.worker.wire.stream_end import StreamEnd
 from pennon.worker.wire.tokens import ScanToken, Split, WriteToken, row_keys
 
@@ -100,10 +101,11 @@ def send_batches(
     """
     batches = stream.batches
     try:
-        writer = ArrowStreamWriter(frames, _without_metadata(stream.schema))
+        schema = sent_schema(stream.schema)
+        writer = ArrowStreamWriter(frames, schema)
         for batch in batches:
             frames.check_open()
-            writer.write(batch)
+            writer.write(sent_batch(batch, schema))
         writer.close(None if end is None else encode(end()))
     except ConnectionClosed:
         _LOG.info("a read was cancelled: its scan stops")
@@ -168,7 +170,3 @@ def _cast(stream: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Record
                 ],
                 schema=schema,
             )
-
-
-def _without_metadata(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field.remove_metadata() for field in schema])

@@ -5,10 +5,13 @@ import java.math.BigInteger;
 import java.util.EnumSet;
 import java.util.Set;
 import org.apache.arrow.vector.BaseVariableWidthVector;
+import org.apache.arrow.vector.BigIntVector;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.NullVector;
 import org.apache.arrow.vector.types.Types.MinorType;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
@@ -63,16 +66,22 @@ class ArrowColumn extends ColumnVector {
 
   private int numNulls;
 
-  ArrowColumn(FieldVector vector) {
-    super(ArrowUtils.fromArrowField(vector.getField()));
+  /** Of a decimal of up to 18 digits: eight where its unscaled value alone was sent. */
+  private final int bytesOfShortDecimal;
+
+  ArrowColumn(FieldVector vector, DataType type) {
+    super(type);
     this.vector = vector;
+    this.bytesOfShortDecimal = vector instanceof BigIntVector ? Long.BYTES : DECIMAL_BYTES;
   }
 
   /** The column over a vector that a stream refills. */
-  static ArrowColumn over(FieldVector vector) {
+  static ArrowColumn over(FieldVector vector, DataType wanted) {
+    boolean isUnscaled = vector instanceof BigIntVector && DecimalType.is64BitDecimalType(wanted);
+    DataType type = isUnscaled ? wanted : ArrowUtils.fromArrowField(vector.getField());
     return READ_BY_ADDRESS.contains(vector.getMinorType())
-        ? new ArrowColumn(vector)
-        : new NestedArrowColumn(vector);
+        ? new ArrowColumn(vector, type)
+        : new NestedArrowColumn(vector, type);
   }
 
   /** Points at what the vector holds now. */
@@ -157,11 +166,12 @@ class ArrowColumn extends ColumnVector {
     if (isNullAt(row)) {
       return null;
     }
-    long first = values + (long) row * DECIMAL_BYTES;
     if (precision <= Decimal.MAX_LONG_DIGITS()) {
-      // The unscaled value fits the lower half.
-      return Decimal.createUnsafe(Platform.getLong(null, first), precision, scale);
+      // The unscaled value, or the lower half of an element's sixteen bytes.
+      long unscaled = Platform.getLong(null, values + (long) row * bytesOfShortDecimal);
+      return Decimal.createUnsafe(unscaled, precision, scale);
     }
+    long first = values + (long) row * DECIMAL_BYTES;
     byte[] bigEndian = new byte[DECIMAL_BYTES];
     for (int i = 0; i < DECIMAL_BYTES; i++) {
       bigEndian[i] = Platform.getByte(null, first + DECIMAL_BYTES - 1 - i);

@@ -7,7 +7,9 @@ import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
 import java.nio.channels.ReadableByteChannel;
 import java.util.Arrays;
+import java.util.List;
 import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -110,11 +112,13 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
   }
 
   private ArrowColumn[] columns(VectorSchemaRoot root) {
-    ArrowColumn[] made =
-        root.getFieldVectors().stream().map(ArrowColumn::over).toArray(ArrowColumn[]::new);
+    List<FieldVector> vectors = root.getFieldVectors();
+    ArrowColumn[] made = new ArrowColumn[vectors.size()];
     boolean matches = made.length == schema.length();
     for (int i = 0; matches && i < made.length; i++) {
-      matches = isSameKind(schema.fields()[i].dataType(), made[i].dataType());
+      DataType wanted = schema.fields()[i].dataType();
+      made[i] = ArrowColumn.over(vectors.get(i), wanted);
+      matches = isSameKind(wanted, made[i].dataType());
     }
     if (!matches) {
       String columns = root.getSchema() + " and not " + schema.sql();

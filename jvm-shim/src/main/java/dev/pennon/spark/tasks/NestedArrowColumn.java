@@ -4,6 +4,8 @@ import java.util.List;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.complex.ListVector;
 import org.apache.arrow.vector.complex.MapVector;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
@@ -16,11 +18,13 @@ import org.apache.spark.sql.vectorized.ColumnarMap;
 final class NestedArrowColumn extends ArrowColumn {
   private final ArrowColumn[] children;
 
-  NestedArrowColumn(FieldVector vector) {
-    super(vector);
+  NestedArrowColumn(FieldVector vector, DataType type) {
+    super(vector, type);
     FieldVector parent = vector instanceof MapVector map ? map.getDataVector() : vector;
-    List<FieldVector> columns = parent.getChildrenFromFields();
-    children = columns.stream().map(ArrowColumn::over).toArray(ArrowColumn[]::new);
+    children =
+        parent.getChildrenFromFields().stream()
+            .map(child -> over(child, ArrowUtils.fromArrowField(child.getField())))
+            .toArray(ArrowColumn[]::new);
   }
 
   @Override

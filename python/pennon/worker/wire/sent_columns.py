@@ -1,0 +1,58 @@
+"""Columns as they go to Spark: without metadata, and short decimals as their unscaled BIGINT.
+
+Arrow holds sixteen bytes of any decimal; Spark holds eight of one of up to 18 digits, as Parquet
+does. Those eight are the lower half of Arrow's, and the upper half need not pass the socket.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+_MOST_DIGITS_OF_LONG = 18
+
+
+def sent_schema(schema: pa.Schema) -> pa.Schema:
+    """Give the schema in which rows of ``schema`` are sent.
+
+    Example:
+        >>> sent_schema(pa.schema([("a", pa.decimal128(12, 2)), ("b", pa.decimal128(19, 2))])).types
+        [DataType(int64), Decimal128Type(decimal128(19, 2))]
+    """
+    return pa.schema(
+        [
+            field.with_type(pa.int64() if _is_short(field.type) else field.type).remove_metadata()
+            for field in schema
+        ]
+    )
+
+
+def sent_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Give the rows of ``batch`` as ``schema``, that of :func:`sent_schema`, declares them."""
+    if not any(map(_is_short, batch.schema.types)):
+        return batch
+    columns = [_unscaled(column) if _is_short(column.type) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _is_short(data_type: pa.DataType) -> bool:
+    return pa.types.is_decimal128(data_type) and data_type.precision <= _MOST_DIGITS_OF_LONG
+
+
+def _unscaled(column: pa.Array) -> pa.Array:
+    if not len(column):  # may have no buffers
+        return pa.array([], pa.int64())
+    validity, halves = column.buffers()
+    first, more = divmod(column.offset, 8)  # bits of validity begin at any row, their bytes do not
+    start = column.offset - more
+    lower = np.frombuffer(halves, np.int64)[2 * start : 2 * (column.offset + len(column)) : 2]
+    return pa.Array.from_buffers(
+        pa.int64(),
+        len(column),
+        [
+            None if validity is None else validity.slice(first),
+            pa.py_buffer(np.ascontiguousarray(lower)),
+        ],
+        column.null_count,
+        more,
+    )
