@@ -21,6 +21,7 @@ from benchmarks.side_by_side import (
     quiet_session,
 )
 
+RUNS = 9  # of a tenth of a second each
 ROWS = int(os.environ.get("PENNON_BENCH_ROWS", "1000000"))
 COLUMNS = 20
 WIDTHS = (1, 5, COLUMNS)
@@ -78,7 +79,8 @@ def measure() -> None:
                 f"{kind}; {width}:{reader}": partial(read, table, width)
                 for width in WIDTHS
                 for reader, table in places.items()
-            }
+            },
+            RUNS,
         )
     print(json.dumps({"seconds": seconds, "others": load.cores()}))
     spark.stop()

@@ -141,8 +141,8 @@ def test_the_smallest_cgroup_around_the_process_is_the_limit(
 
 _HEAPS = """
 import ctypes, sys, threading
-import pennon.worker.malloc_arenas as arenas
-assert arenas.limit_arenas(int(sys.argv[1])) == int(sys.argv[2])
+import pennon.worker.freed_memory as freed
+assert freed.limit_arenas(int(sys.argv[1])) == int(sys.argv[2])
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 together = threading.Barrier(24)
@@ -169,3 +169,43 @@ def test_threads_share_as_many_arenas_as_the_pool_is_worth(pool: int, arenas: in
     environment.pop("MALLOC_ARENA_MAX", None)
     told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert told.stdout.count("<heap nr=") == arenas
+
+
+_KEPT = """
+import ctypes, sys
+import pennon.worker.freed_memory as freed
+MIB = 1 << 20
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+def resident():
+    pages = int(open("/proc/self/statm").read().split()[1])
+    return pages * 4096 // MIB
+def used():
+    pieces = [ctypes.c_void_p(libc.malloc(ctypes.c_size_t(MIB))) for _ in range(48)]
+    for piece in pieces: libc.memset(piece, 1, MIB)
+    most = resident()
+    for piece in reversed(pieces): libc.free(piece)
+    return most
+print(freed.keep_some(int(sys.argv[1])) // MIB)
+most = used()
+kept = resident()
+freed.give_back()
+print(most - kept, kept - resident())
+"""
+
+
+@pytest.mark.skipif("glibc" not in platform.libc_ver(), reason="thresholds are glibc's")
+@pytest.mark.parametrize(("pool", "most"), [(64 << 20, 8), (512 << 20, 64), (GIB, 64)])
+def test_what_was_freed_is_kept_up_to_a_limit_and_given_back_by_the_idle(
+    pool: int, most: int
+) -> None:
+    environment = {name: value for name, value in os.environ.items() if "MALLOC" not in name}
+    command = [sys.executable, "-c", _KEPT, str(pool)]
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    limit, freed_at_once, freed_idle = map(int, told.stdout.split())
+    assert limit == most
+    if most > 48:
+        assert freed_at_once < 8
+        assert freed_idle > 40
+    else:
+        assert freed_at_once > 36

@@ -130,13 +130,14 @@ def _meet(text: str) -> Jvm:
     from pennon.execution.memory import pool_bytes  # noqa: PLC0415
     from pennon.leaf import limit_kept_rows  # noqa: PLC0415
     from pennon.starting_jvm import started_by  # noqa: PLC0415
+    from pennon.worker.freed_memory import keep_some, limit_arenas  # noqa: PLC0415
     from pennon.worker.handshake import jvm_of  # noqa: PLC0415
-    from pennon.worker.malloc_arenas import limit_arenas  # noqa: PLC0415
 
     jvm = jvm_of(text, metadata_version())
     started_by(jvm.starting)
     pool = pool_bytes()
     limit_arenas(pool)
+    keep_some(pool)
     limit_sessions(pool)
     limit_kept_rows(pool)
     return jvm

@@ -5,6 +5,8 @@ rows may compute for hours before its first one, and no call reaches into DataFu
 of the process stops it. So the process retires: it informs its JVM, which starts another one for
 what comes, and it ends with the last of its other requests. Until then the thread of what nobody
 waits for has the least priority, so that it takes little of the processors from the others.
+
+A process without requests gives back the memory that it kept for the next ones.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from pennon.worker.freed_memory import give_back
 from pennon.worker.messages.scan_messages import RunFragment
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 # A query that gives batches stops by itself in this time.
 _GRACE_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 0.1
+_IDLE_SECONDS: Final = 5.0
 # What is still computed for nobody gets what time is left over.
 _LEAST_PRIORITY: Final = 19
 # Requests that take so long are logged.
@@ -38,6 +42,7 @@ class RunningRequests:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._operations: dict[FrameSocket, tuple[object, int]] = {}
+        self._ended: float | None = None
 
     @contextmanager
     def running(self, frames: FrameSocket, operation: object) -> Iterator[None]:
@@ -50,7 +55,8 @@ class RunningRequests:
         finally:
             with self._lock:
                 del self._operations[frames]
-            seconds = time.monotonic() - begun
+                self._ended = ended = time.monotonic()
+            seconds = ended - begun
             if seconds >= _SLOW_SECONDS:
                 _LOG.info("%s took %.1f s", operation, seconds)
 
@@ -64,6 +70,8 @@ class RunningRequests:
         is_retired = False
         while True:
             time.sleep(_PAUSE_SECONDS)
+            if self._is_newly_idle():
+                give_back()
             abandoned, others = self._abandoned()
             now = time.monotonic()
             since = {frames: since.get(frames, now) for frames in abandoned}
@@ -74,6 +82,15 @@ class RunningRequests:
                 self._put_back(abandoned)
             if is_retired and not others:
                 return
+
+    def _is_newly_idle(self) -> bool:
+        """Whether the last request ended a while ago; once behind each."""
+        with self._lock:
+            if self._operations or self._ended is None:
+                return False
+            is_idle = time.monotonic() - self._ended >= _IDLE_SECONDS
+            self._ended = None if is_idle else self._ended
+            return is_idle
 
     def _abandoned(self) -> tuple[list[FrameSocket], int]:
         """Find the fragments whose other side is gone, and how many other requests there are."""
