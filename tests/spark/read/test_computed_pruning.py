@@ -211,6 +211,14 @@ def test_explain_scan_tells_what_each_condition_prunes(
     assert {row["table"][-2:] for row in told} == {"t0", "t2"}
 
 
+def test_explain_scan_says_that_nothing_is_read(
+    spark: SparkSession, tables: dict[str, str]
+) -> None:
+    query = f"SELECT id FROM {tables[BY_VALUE]} WHERE 1 = 2"
+    (told,) = spark.sql(f"CALL lance.system.explain_scan('{query}')").collect()
+    assert told["description"].startswith("none: no table is read")
+
+
 @pytest.mark.parametrize("ansi", ["true", "false"], ids=["ANSI", "not ANSI"])
 def test_a_zone_that_changes_its_clocks_loses_no_row(
     spark: SparkSession, namespace: str, ansi: str

@@ -19,7 +19,7 @@ import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** A procedure that plans a query, does not run it, and describes what it saw in rows of text. */
@@ -48,15 +48,13 @@ public final class ExplainProcedure extends RowsProcedure {
 
   @Override
   protected Rows answer(InternalRow arguments) {
-    StructType schema = new StructType();
-    for (String column : columns) {
-      schema = schema.add(column, DataTypes.StringType);
-    }
+    Stream<StructField> fields =
+        columns.stream().map(name -> DataTypes.createStructField(name, DataTypes.StringType, true));
     InternalRow[] rows =
         explanation.apply(() -> planned(arguments.getString(0)))
             .map(row -> new GenericInternalRow(row.map(UTF8String::fromString).toArray()))
             .toArray(InternalRow[]::new);
-    return new Rows(schema, rows);
+    return new Rows(DataTypes.createStructType(fields.toList()), rows);
   }
 
   private SparkPlan planned(String query) {

@@ -22,7 +22,9 @@ final class ExplainScan {
   static Stream<Stream<String>> explain(Supplier<SparkPlan> planning) {
     List<PennonScan> scans = new ArrayList<>();
     PennonScan.listening(scans::add, planning);
-    return scans.stream().map(PennonScan::outline).flatMap(ExplainScan::report);
+    return scans.isEmpty()
+        ? Stream.of(Stream.of("", "scans", "none: no table is read; the rows are known or cached"))
+        : scans.stream().map(PennonScan::outline).flatMap(ExplainScan::report);
   }
 
   private static Stream<Stream<String>> report(ObjectNode outline) {
