@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,3 +79,32 @@ def test_groups_beyond_the_pool_take_no_more_than_a_container_has(
     assert pa.compute.sum(added).as_py() == GROUPS * (GROUPS - 1) // 2
     assert peak_megabytes(small_worker) < IDLE + 2 * POOL + 128
     assert "groups beyond the memory" in small_worker.log.read_text()
+
+
+_READ = """
+import re, sys
+from pathlib import Path
+import pyarrow as pa
+from pennon.execution import engine
+rows = pa.record_batch({"n": pa.array(range(1 << 17), pa.int64())})
+with pa.OSFile(sys.argv[1], "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+    for _ in range(512):
+        writer.write_batch(rows)
+def peak():
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) >> 10
+before = peak()
+context = engine._context(engine._SPILLING, None, (), spills=True)
+context.register_arrow("spilled", sys.argv[1])
+(counted,) = context.sql("SELECT count(*) AS c, max(n) AS m FROM spilled").to_pylist()
+assert counted == {"c": 1 << 26, "m": (1 << 17) - 1}
+print(peak() - before)
+"""
+
+
+def test_a_file_of_spilled_groups_is_not_held_in_memory(tmp_path: Path) -> None:
+    """DataFusion reads all batches of a range of a file at once; the file has 512 MB."""
+    environment = {**os.environ, "PENNON_MEMORY": f"{POOL}m"}
+    command = [sys.executable, "-c", _READ, str(tmp_path / "spilled.arrow")]
+    read = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert int(read.stdout) < 4 * POOL

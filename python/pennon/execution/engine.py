@@ -70,6 +70,8 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "datafusion.sql_parser.map_string_types_to_utf8view": "false",
     # some 70 queries within each other; a thread's stack holds at least 200, then the process dies
     "datafusion.sql_parser.recursion_limit": "150",
+    # of a file that was spilled it would read all batches of a range of bytes before the first one
+    "datafusion.optimizer.repartition_file_scans": "false",
     # it takes every column of a join for a key; who writes a query knows which side is smaller
     "datafusion.optimizer.join_reordering": "false",
     # the first groups by an extreme: it forgets those whose extreme is NULL
@@ -298,13 +300,13 @@ class _QueryRun:
             spills: Whether it may write what does not fit.
             division: Its steps, where it is computed part by part.
         """
-        is_small = spills and division is None
         batch_size = MANY_ROWS
-        if is_small:
+        if spills and division is None:
             batch_size = rows_at_once(self.relations, self.query, pool_bytes())
         config = {**options, _BATCH_SIZE: str(batch_size)}
-        zone_offsets = self.query.zone_offsets
-        new_context = partial(_context, config, self.runtime, zone_offsets, spills=spills)
+        new_context = partial(
+            _context, config, self.runtime, self.query.zone_offsets, spills=spills
+        )
         context = new_context()
         # A function of a text with the character 0 (casts trim it) panics on its way to Lance.
         pushes = "\0" not in self.query.sql
