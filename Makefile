@@ -19,7 +19,7 @@ FIRST_SPARKS := 4.1.0 4.2.0
 JOIN_TESTS := $(addprefix tests/spark/, joins execution/keys execution/test_fragments.py execution/test_fragment_limits.py \
     write/test_write_order.py expressions/test_functions_agree.py)
 # What else an older Spark has to do: read, write, make tables, and serve.
-OLDER_TESTS := $(JOIN_TESTS) $(addprefix tests/spark/, read/test_queries.py write/test_writes.py write/test_source_keys.py \
+OLDER_TESTS := $(JOIN_TESTS) $(addprefix tests/spark/, read/test_queries.py read/test_runtime_pruning.py write/test_writes.py write/test_source_keys.py \
     write/test_overwrite.py catalog/test_ctas.py catalog/test_catalog_ddl.py catalog/test_column_ddl.py \
     jar/test_jar_links.py deployments/test_connect.py deployments/test_thrift.py \
     deployments/test_local_cluster.py)
