@@ -6,14 +6,13 @@ are asked by turns in one session; milliseconds and the CPU of the JVM and the w
 
 from __future__ import annotations
 
-import os
 import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.side_by_side import cpu_seconds, descendants, print_table, quiet_session
+from benchmarks.side_by_side import cpu_seconds_below, print_table, quiet_session
 
 _ROUNDS = 40
 _WARM = 15
@@ -36,13 +35,13 @@ def main() -> int:
         cpu: dict[str, list[float]] = {table: [] for table in tables}
         for run in range(_WARM + _ROUNDS):
             for table in tables:
-                started, spent = time.perf_counter(), _cpu()
+                started, spent = time.perf_counter(), cpu_seconds_below()
                 for _ in range(_AT_ONCE):
                     rows = spark.sql(f"SELECT count(*) FROM {table}").collect()
                     assert [tuple(row) for row in rows] == [(0,)]
                 if run >= _WARM:
                     wall[table].append((time.perf_counter() - started) / _AT_ONCE * 1000)
-                    cpu[table].append((_cpu() - spent) / _AT_ONCE * 1000)
+                    cpu[table].append((cpu_seconds_below() - spent) / _AT_ONCE * 1000)
         spark.stop()
     print_table(
         "count(*) over an empty table",
@@ -53,10 +52,6 @@ def main() -> int:
         ],
     )
     return 0
-
-
-def _cpu() -> float:
-    return sum(map(cpu_seconds, descendants(os.getpid())))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import shutil
 import statistics
 import time
@@ -17,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.side_by_side import (
     FOLDER,
     RUNS,
-    cpu_seconds,
-    descendants,
+    cpu_seconds_below,
     print_table,
     quiet_session,
     resident_megabytes,
@@ -96,16 +94,12 @@ def _planned(spark: SparkSession, query: str, *, runs: int) -> tuple[tuple[float
     seconds, cpu = [], []
     plan = None
     for _ in range(runs + 1):
-        used, started = _cpu_seconds(), time.perf_counter()
+        used, started = cpu_seconds_below(), time.perf_counter()
         plan = spark.sql(query)._jdf.queryExecution()
         plan.executedPlan()
         seconds.append(time.perf_counter() - started)
-        cpu.append(_cpu_seconds() - used)
+        cpu.append(cpu_seconds_below() - used)
     return (seconds[0], statistics.median(seconds[1:]), statistics.median(cpu[1:])), plan
-
-
-def _cpu_seconds() -> float:
-    return sum(map(cpu_seconds, descendants(os.getpid())))
 
 
 def _heap_megabytes(spark: SparkSession) -> int:

@@ -143,6 +143,11 @@ def cpu_seconds(pid: int) -> float:
     return sum(map(int, stat.rpartition(")")[2].split()[11:15])) / _TICKS_PER_SECOND
 
 
+def cpu_seconds_below() -> float:
+    """CPU time of all processes below this one."""
+    return sum(map(cpu_seconds, descendants(os.getpid())))
+
+
 def worker_peak_megabytes() -> float:
     """The highest resident memory so far of the workers below this process."""
     return max(map(peak_megabytes, _workers()), default=0.0)

@@ -17,8 +17,7 @@ from benchmarks.side_by_side import (
     FOLDER,
     RUNS,
     OtherLoad,
-    cpu_seconds,
-    descendants,
+    cpu_seconds_below,
     print_table,
     quiet_session,
 )
@@ -83,10 +82,10 @@ def _race(spark: SparkSession, name: str) -> list[tuple[object, ...]]:
     answers = set()
     for number in range(RUNS + 1):
         for layout, prefix in LAYOUTS.items():
-            used, started = _cpu_seconds(), time.perf_counter()
+            used, started = cpu_seconds_below(), time.perf_counter()
             frame = spark.sql(QUERIES[name].format(f"lance.bench.{prefix}"))
             answers.add(tuple(frame.collect()[0]))
-            seconds, cpu = time.perf_counter() - started, _cpu_seconds() - used
+            seconds, cpu = time.perf_counter() - started, cpu_seconds_below() - used
             sorts[layout] = _sorts(frame._jdf.queryExecution().executedPlan().toString())
             if number > 0:
                 taken[layout].append((seconds, cpu))
@@ -107,10 +106,6 @@ def _race(spark: SparkSession, name: str) -> list[tuple[object, ...]]:
 def _sorts(plan: str) -> int:
     final = plan.partition("== Initial Plan ==")[0]
     return sum(" Sort [" in line for line in final.splitlines())
-
-
-def _cpu_seconds() -> float:
-    return sum(map(cpu_seconds, descendants(os.getpid())))
 
 
 if __name__ == "__main__":

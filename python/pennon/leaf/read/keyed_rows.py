@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.errors import InternalError
 from pennon.leaf.read.metadata_columns import ROW_ID
+from pennon.manifest.dataset.rows_by_id import rows_by_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,9 +81,5 @@ def _fetched(
     dataset: lance.LanceDataset, names: list[str], ids: list[int]
 ) -> Iterator[pa.RecordBatch]:
     for first in range(0, len(ids), _FETCHED_ROWS):
-        few = ids[first : first + _FETCHED_ROWS]
-        # By ids: Lance's public ``take`` wants the rows' positions among those that are left.
-        rows = dataset._take_rows(few, columns=names)  # noqa: SLF001
-        if rows.num_rows != len(few):
-            raise InternalError(what=f"{len(few)} rows of {dataset.uri} were {rows.num_rows}")
+        rows = rows_by_id(dataset, ids[first : first + _FETCHED_ROWS], names)
         yield from rows.combine_chunks().to_batches()

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import InternalError
+from pennon.manifest.dataset.rows_by_id import rows_by_id
 from pennon.manifest.dataset.select import ADDRESS, LeafQuery, select, statement
 from pennon.manifest.dataset.storage import reading_failure
 from pennon.manifest.format.rows import TABLE
@@ -243,11 +244,9 @@ def _fetched(
         return pa.schema([manifest.schema.field(name) for name in columns]).empty_table()
     try:
         # Row ids are addresses where they are not stable, and a manifest's are not.
-        rows = manifest._take_rows(addresses.to_pylist(), columns=columns)  # noqa: SLF001
+        rows = rows_by_id(manifest, addresses.to_pylist(), columns)
     except OSError as error:
         raise reading_failure(manifest, error) from error
-    if rows.num_rows != len(addresses):
-        raise InternalError(what=f"{len(addresses)} rows of {manifest.uri} were {rows.num_rows}")
     return rows.replace_schema_metadata(None)
 
 
