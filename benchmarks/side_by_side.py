@@ -180,9 +180,9 @@ def descendants(parent: int) -> set[int]:
 
 
 def is_worker(pid: int) -> bool:
-    """Whether a process is a worker of Pennon."""
+    """Whether a process is a worker of Pennon, and no JVM with a setting of that name."""
     try:
-        return b"pennon.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"pennon.worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
 
