@@ -72,6 +72,20 @@ def test_a_table_is_created_written_pruned_and_read(driver: Driver) -> None:
     assert pruned["object_ids"] == []
 
 
+def test_keys_of_partitions_are_decimals_as_arrow_has_them(driver: Driver) -> None:
+    """Rows that go to a task have a number instead; keys are read by another reader of the JVM."""
+    fields = [field("price", "decimal(10,2)"), field("id", "long")]
+    table = driver.create(["shop", "priced"], fields, [transform("identity", "price")])
+    prices = [decimal.Decimal("1.25"), decimal.Decimal("-3.50"), None]
+    rows = pa.table({"price": pa.array(prices, pa.decimal128(10, 2)), "id": [1, 2, 3]})
+    driver.insert(table, rows)
+    table = loaded(driver, "shop", "priced")
+    _, splits = driver.scan(table)
+    assert splits["key_0"].type == pa.decimal128(10, 2)
+    assert set(splits["key_0"].to_pylist()) == set(prices)
+    assert driver.select(table).sort_by("id").equals(rows)
+
+
 def test_columns_are_pruned_and_counted_without_any(driver: Driver) -> None:
     table = driver.create(["shop", "orders"], ORDERS, BY_DAY_AND_BUCKET)
     driver.insert(table, orders(100))

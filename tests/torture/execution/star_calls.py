@@ -102,8 +102,8 @@ class StarCalls:
             kinds += ["median({c})", "percentile_cont(0.3) WITHIN GROUP (ORDER BY {c} DESC)"]
             computed += ["sum({c}) / count({c})", "100.0 * sum({c}) / (1 + abs(max({c})))"]
             computed += ["CAST(avg({c}) AS DECIMAL(15, 4))"]
-            computed += ["round(stddev({c}), 4)", "round(var_pop({c}), 0)"]
-            computed += ["round(corr({c}, {c}), 3)", "round(covar_samp({c}, {c}), 0)"]
+            computed += ["round(stddev({c}), 4)", "round(var_pop({c}) + 0.1234567D, 0)"]
+            computed += ["round(corr({c}, {c}), 3)", "round(covar_samp({c}, {c}) + 0.1234567D, 0)"]
         conditions = CONDITIONS.get(column.rpartition(".")[2], ())
         if self.rng.random() < 0.15:
             return self.rng.choice(computed).format(c=column)

@@ -72,7 +72,7 @@ def _send_task(fragment: Fragment, frames: FrameSocket) -> None:
     with _PROCESS.task() as cost, naming_causes(read):
         stream = run(fragment)
         frames.send_json(encode(ReadReply(arrow=True)))
-        send_batches(stream, frames, lambda: _end_of(stream.work, _PROCESS.seconds_of(cost)))
+        send_rows(stream, frames, lambda: _end_of(stream.work, _PROCESS.seconds_of(cost)))
 
 
 def _end_of(work: StreamWork, cpu_seconds: float) -> StreamEnd:
@@ -86,10 +86,10 @@ def _end_of(work: StreamWork, cpu_seconds: float) -> StreamEnd:
     )
 
 
-def send_batches(
+def send_rows(
     stream: BatchStream, frames: FrameSocket, end: Callable[[], StreamEnd] | None = None
 ) -> None:
-    """Send a stream; stops the scan as soon as the other side closes the connection.
+    """Send rows to a task of Spark, whose reader takes short decimals as numbers.
 
     Args:
         stream: The rows.
@@ -99,9 +99,28 @@ def send_batches(
     Raises:
         ConnectionClosed: The other side went away.
     """
+    _send(stream, frames, sent_schema(stream.schema), end)
+
+
+def send_reply(stream: BatchStream, frames: FrameSocket) -> None:
+    """Send rows that belong to an answer, and which the JVM takes as Arrow has them.
+
+    Raises:
+        ConnectionClosed: The other side went away.
+    """
+    schema = pa.schema([field.remove_metadata() for field in stream.schema])
+    _send(stream, frames, schema, None)
+
+
+def _send(
+    stream: BatchStream,
+    frames: FrameSocket,
+    schema: pa.Schema,
+    end: Callable[[], StreamEnd] | None,
+) -> None:
+    """Send a stream; stops the scan as soon as the other side closes the connection."""
     batches = stream.batches
     try:
-        schema = sent_schema(stream.schema)
         writer = ArrowStreamWriter(frames, schema)
         for batch in batches:
             frames.check_open()

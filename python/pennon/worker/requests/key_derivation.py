@@ -29,7 +29,7 @@ from pennon.worker.messages.key_messages import (
 from pennon.worker.plans.fragment_choice import choose_fragments
 from pennon.worker.plans.key_text import key_text
 from pennon.worker.plans.plan_outline import decoded_plan
-from pennon.worker.requests.data_plane import send_batches
+from pennon.worker.requests.data_plane import send_reply
 from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.split_texts import assigned_column
 
@@ -85,7 +85,7 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     frames.send_json(encode(reply))
     rows = assignment.of(answer.scans.keys() - inside)
     batches = [*_assigned(rows, leaves), *map(_tasks, fragments)]
-    send_batches(BatchStream(_KEYS, iter(batches)), frames)
+    send_reply(BatchStream(_KEYS, iter(batches)), frames)
 
 
 def _divided(

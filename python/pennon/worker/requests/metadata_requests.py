@@ -204,7 +204,7 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     selection = Selection(asked.columns, asked.predicates)
     stream = _stream(token.of.name, definition, snapshot, selection)
     frames.send_json(encode(ReadReply(arrow=True)))
-    data_plane.send_batches(stream, frames)
+    data_plane.send_rows(stream, frames)
 
 
 def _stream(

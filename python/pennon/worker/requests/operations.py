@@ -123,7 +123,7 @@ def _check_options(catalog: Catalog) -> None:
 
 def send_table(rows: pa.Table, frames: FrameSocket) -> None:
     """Send a table as the Arrow stream behind a reply."""
-    data_plane.send_batches(BatchStream(rows.schema, iter(rows.to_batches())), frames)
+    data_plane.send_reply(BatchStream(rows.schema, iter(rows.to_batches())), frames)
 
 
 HANDLERS: Mapping[str, Handler] = MappingProxyType(

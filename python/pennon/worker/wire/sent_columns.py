@@ -13,7 +13,7 @@ _MOST_DIGITS_OF_LONG = 18
 
 
 def sent_schema(schema: pa.Schema) -> pa.Schema:
-    """Give the schema in which rows of ``schema`` are sent.
+    """Give the schema in which rows of ``schema`` are sent to a task.
 
     Example:
         >>> sent_schema(pa.schema([("a", pa.decimal128(12, 2)), ("b", pa.decimal128(19, 2))])).types
@@ -28,10 +28,17 @@ def sent_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def sent_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Give the rows of ``batch`` as ``schema``, that of :func:`sent_schema`, declares them."""
-    if not any(map(_is_short, batch.schema.types)):
+    """Give rows as a schema has them: their own, or that of :func:`sent_schema`."""
+    shortened = [
+        _is_short(kind) and sent != kind
+        for kind, sent in zip(batch.schema.types, schema.types, strict=True)
+    ]
+    if not any(shortened):
         return batch
-    columns = [_unscaled(column) if _is_short(column.type) else column for column in batch.columns]
+    columns = [
+        _unscaled(column) if is_shortened else column
+        for column, is_shortened in zip(batch.columns, shortened, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
