@@ -204,8 +204,6 @@ def test_what_was_freed_is_kept_up_to_a_limit_and_given_back_by_the_idle(
     told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     limit, freed_at_once, freed_idle = map(int, told.stdout.split())
     assert limit == most
-    if most > 48:
-        assert freed_at_once < 8
-        assert freed_idle > 40
-    else:
-        assert freed_at_once > 36
+    assert freed_at_once + freed_idle > 40
+    # Of less than that glibc gives back what nothing else stands behind.
+    assert freed_at_once < 8 or most < 48
