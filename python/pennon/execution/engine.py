@@ -303,9 +303,9 @@ class _QueryRun:
         batch_size = MANY_ROWS
         if spills and division is None:
             batch_size = rows_at_once(self.relations, self.query, pool_bytes())
-        config = {**options, _BATCH_SIZE: str(batch_size)}
-        make = partial(_context, config, self.runtime, self.query.zone_offsets, spills=spills)
-        context = make()
+        conf = {**options, _BATCH_SIZE: str(batch_size)}
+        new_context = partial(_context, conf, self.runtime, self.query.zone_offsets, spills=spills)
+        context = new_context()
         # A function of a text with the character 0 (casts trim it) panics on its way to Lance.
         pushes = "\0" not in self.query.sql
         for at, relation in enumerate(self.relations):
@@ -316,7 +316,7 @@ class _QueryRun:
             batches = _converted(context, self.query, self.work, spills=spills)
         else:
             num_rows = count_rows(self.relations)
-            grouped = GroupedParts(division, make, num_rows, pool_bytes(), self.work)
+            grouped = GroupedParts(division, new_context, num_rows, pool_bytes(), self.work)
             with engine_failures():
                 computed = grouped.batches(context)
             if computed is None:

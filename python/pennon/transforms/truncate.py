@@ -22,7 +22,9 @@ from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition, negation, one_of
 from pennon.predicate.values.arrow_kinds import is_text
 from pennon.transforms.evaluation.source_array import (
+    INT64_DIGITS,
     from_scalars,
+    low_halves,
     plain_array,
     plain_type,
     with_nulls_of,
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 MAX_WIDTH = 2**31 - 1
-_INT64_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +111,9 @@ class Truncate(Transform):
     def _truncate_decimals(self, array: pa.Array) -> pa.Array:
         data_type = array.type
         unscaled_width = self.width * 10 ** max(data_type.scale, 0)
-        if data_type.precision <= _INT64_DIGITS:
-            words = np.frombuffer(
-                array.cast(pa.decimal128(data_type.precision, data_type.scale)).buffers()[1],
-                dtype=np.int64,
-            )
-            first = 2 * array.cast(pa.decimal128(data_type.precision, data_type.scale)).offset
-            low = words[first : first + 2 * len(array) : 2]
-            is_wider = unscaled_width >= 10**_INT64_DIGITS
+        if data_type.precision <= INT64_DIGITS:
+            low = low_halves(array.cast(pa.decimal128(data_type.precision, data_type.scale)))
+            is_wider = unscaled_width >= 10**INT64_DIGITS
             kept = np.zeros_like(low) if is_wider else low - np.fmod(low, np.int64(unscaled_width))
             return _decimals(kept, array)
         # more than 18 digits: exact arithmetic on whole numbers of any size

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.assert_join import EXECUTION
+from tests.spark.spark_release import SPARK
 from tests.torture.execution.sessions import StarSessions
 
-ARE_MERGED = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
+ARE_MERGED = SPARK >= (4, 3)
 FEW, MANY = "q BETWEEN 1 AND 3", "q BETWEEN 4 AND 6"
 CASES = {
     "values under one condition": (

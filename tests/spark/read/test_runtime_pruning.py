@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import pyspark
 import pytest
 from tests.spark.assert_join import EXECUTION, conf
+from tests.spark.spark_release import SPARK
 from tests.torture.execution.sessions import MODES
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
-PRUNES_BY_VALUES = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
 VALUES, EACH = 97, 20
 FACT = f"""
 SELECT k, k DIV 10 AS a, k % 10 AS b, concat('K', k) AS s, DATE '2024-01-01' + CAST(k AS INT) AS d,
@@ -148,5 +147,5 @@ def test_the_value_of_a_subquery_prunes(
     with conf(spark, {**DEFAULTS, EXECUTION: mode}):
         frame = spark.sql(f"SELECT v FROM {table} WHERE k >= (SELECT count(*) FROM of_all_but_two)")
         assert {row.v for row in frame.collect()} == set(range((VALUES - 2) * EACH, VALUES * EACH))
-        if PRUNES_BY_VALUES:
+        if SPARK >= (4, 3):
             assert rows_read(frame) == 2 * EACH

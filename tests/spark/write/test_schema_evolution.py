@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyspark
 import pytest
 from pyspark.errors import PySparkException
+from tests.spark.spark_release import SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 MERGE = (
     "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING ({source}) s ON t.id = s.id"
     " WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MICROS_PER_HOUR = 3_600_000_000
 MICROS_PER_DAY = 24 * MICROS_PER_HOUR
+INT64_DIGITS = 18
 
 
 def plain_array(source: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -71,3 +72,15 @@ def with_nulls_of(
     if source.null_count == 0:
         return pa.array(values, type=data_type)
     return pa.array(values, type=data_type, mask=source.is_null().to_numpy(zero_copy_only=False))
+
+
+def low_halves(decimals: pa.Array, rows_before: int = 0) -> NDArray[np.int64]:
+    """Give the unscaled values of ``decimal128`` of up to 18 digits, whatever is NULL.
+
+    Args:
+        decimals: Not empty.
+        rows_before: How many of the rows before its first one are given as well.
+    """
+    first = 2 * (decimals.offset - rows_before)
+    words = np.frombuffer(decimals.buffers()[1], dtype=np.int64)
+    return words[first : 2 * (decimals.offset + len(decimals)) : 2]

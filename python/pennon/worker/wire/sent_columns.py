@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-_MOST_DIGITS_OF_LONG = 18
+from pennon.transforms.evaluation.source_array import INT64_DIGITS, low_halves
 
 
 def sent_schema(schema: pa.Schema) -> pa.Schema:
@@ -43,22 +43,20 @@ def sent_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _is_short(data_type: pa.DataType) -> bool:
-    return pa.types.is_decimal128(data_type) and data_type.precision <= _MOST_DIGITS_OF_LONG
+    return pa.types.is_decimal128(data_type) and data_type.precision <= INT64_DIGITS
 
 
 def _unscaled(column: pa.Array) -> pa.Array:
     if not len(column):  # may have no buffers
         return pa.array([], pa.int64())
-    validity, halves = column.buffers()
+    validity = column.buffers()[0]
     first, more = divmod(column.offset, 8)  # bits of validity begin at any row, their bytes do not
-    start = column.offset - more
-    lower = np.frombuffer(halves, np.int64)[2 * start : 2 * (column.offset + len(column)) : 2]
     return pa.Array.from_buffers(
         pa.int64(),
         len(column),
         [
             None if validity is None else validity.slice(first),
-            pa.py_buffer(np.ascontiguousarray(lower)),
+            pa.py_buffer(np.ascontiguousarray(low_halves(column, more))),
         ],
         column.null_count,
         more,
