@@ -134,7 +134,7 @@ def test_an_operator_with_a_field_too_many_or_too_few_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operator", "uses"),
+    ("operator", "shuffles"),
     [
         ({"node": "group", "child": 0, **KEYED}, True),
         ({"node": "group", "child": 0, **KEYED, "keys": []}, False),
@@ -148,10 +148,8 @@ def test_an_operator_with_a_field_too_many_or_too_few_is_refused() -> None:
         (joined(0, 0, "inner") | {"broadcast": "left"}, False),
     ],
 )
-def test_scans_are_packed_where_no_operator_outside_of_subqueries_wants_groups(
-    operator: dict[str, object], *, uses: bool
+def test_operators_that_spark_would_shuffle_for_are_known(
+    operator: dict[str, object], *, shuffles: bool
 ) -> None:
     rows: dict[str, object] = {"node": "opaque", "children": [], "name": "LocalRelation"}
-    assert decoded_plan([rows, operator]).uses_groups is uses
-    beside = [rows, operator, {"node": "scalar", "rows": 0, "value": 1}]
-    assert not decoded_plan(beside).uses_groups
+    assert decoded_plan([rows, operator]).shuffling.keys() == ({1} if shuffles else set())

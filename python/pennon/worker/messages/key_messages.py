@@ -98,24 +98,22 @@ class DeriveKeysReply:
         served: Positions of the joins, groupings and windows that use the keys.
         scans: What the key of a scan stands for, by the scan's position.
         ordered: Positions of scans whose splits can be read in the order of the scan.
-        declined: Positions of scans that are to be shuffled, and report nothing.
         verdicts: What was found at each join, aggregate and window, for people.
         computed: What Spark computes a key from, by the position of the side of a join that has no
             partitioning.
         fragments: The parts of the query that the workers compute.
         one_task: Whether all that is left is the work of one task.
-        packed: Whether no operator can use how the scans' rows are grouped, so that any leaves may
-            be read together.
+        packed: Positions of scans that report nothing, and of which any leaves are read together:
+            no operator can use how their rows are grouped, or a shuffle is faster.
         arrow: An Arrow stream follows.
     """
 
     served: tuple[int, ...]
     scans: Mapping[str, str]
     ordered: tuple[int, ...]
-    declined: tuple[int, ...]
     verdicts: tuple[JsonObject, ...]
     computed: Mapping[str, tuple[ComputedKey, ...]]
     fragments: tuple[FragmentReply, ...]
     one_task: bool
-    packed: bool
+    packed: tuple[int, ...]
     arrow: bool

@@ -168,6 +168,13 @@ class JoinMessage:
             exists=self.exists,
         )
 
+    def columns(self, numbers: ColumnNumbers) -> frozenset[int] | None:
+        """List the columns of either side that it compares; None where one cannot be written."""
+        sides = [side for it in self.compared for side in (it.left, it.right) if side is not None]
+        columns = [side.compared(numbers) for side in sides]
+        known = frozenset(column.attribute for column in columns if column is not None)
+        return None if None in columns else known
+
 
 @dataclass(frozen=True, slots=True)
 class ScalarMessage:

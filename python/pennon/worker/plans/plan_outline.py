@@ -37,6 +37,7 @@ from pennon.worker.plans.kept_plans import find_plan
 from pennon.worker.wire.json_fields import decode
 
 if TYPE_CHECKING:
+    from pennon.grouping.resolve.ungrouped_scans import ComparedColumns
     from pennon.planning import ScanPlan
     from pennon.worker.plans.kept_plans import KeptPlan
 
@@ -55,24 +56,15 @@ class DecodedPlan:
         scans: What each of its scans reads.
         catalogs: Their catalogs.
         columns: The numbers of its columns.
-        groupings: Positions of the operators that want rows of equal keys in one task.
+        shuffling: The operators that want rows of equal keys in one task, by their positions, and
+            the attributes that a join compares, where they are known.
     """
 
     plan: Plan
     scans: Mapping[int, ScanPlan]
     catalogs: frozenset[str]
     columns: ColumnNumbers
-    groupings: frozenset[int]
-
-    @property
-    def uses_groups(self) -> bool:
-        """Whether an operator can use how the rows of scans are grouped.
-
-        Spark decides about the plan of a subquery by itself.
-        """
-        values = (self.plan.children(at)[1] for at in self.plan.scalars)
-        apart = {below for value in values for below in self.plan.subtree(value)}
-        return not self.groupings <= apart
+    shuffling: Mapping[int, ComparedColumns]
 
 
 def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
@@ -88,7 +80,7 @@ def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
     catalogs: set[str] = set()
     numbers = ColumnNumbers()
     prunings: dict[int, Sequence[PruningMessage]] = {}
-    groupings: set[int] = set()
+    shuffling: dict[int, ComparedColumns] = {}
     nodes: list[PlanNode] = []
     for position, tagged in enumerate(messages):
         kind, fields = tagged.get("node"), {k: v for k, v in tagged.items() if k != "node"}
@@ -105,13 +97,14 @@ def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
         if isinstance(message, FilterMessage):
             prunings[position] = message.prunings
         if _wants_groups(message):
-            groupings.add(position)
+            is_join = isinstance(message, JoinMessage)
+            shuffling[position] = message.columns(numbers) if is_join else None
         try:
             nodes.append(message.node(numbers))
         except (TypeError, ValueError) as error:
             raise MalformedMessage(why=f"a plan node of kind {kind}: {error}") from error
     plan = with_implied_prunings(Plan(tuple(nodes)), prunings)
-    return DecodedPlan(plan, plans, frozenset(catalogs), numbers, frozenset(groupings))
+    return DecodedPlan(plan, plans, frozenset(catalogs), numbers, shuffling)
 
 
 def _wants_groups(message: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from pennon.errors import InternalError
 from pennon.execution import BatchStream
 from pennon.grouping.resolve.join_tree import derive_keys
 from pennon.grouping.resolve.key_group import DerivedKeys
+from pennon.grouping.resolve.ungrouped_scans import ungrouped_scans
 from pennon.grouping.tasks.assignment import Assignment, assign
 from pennon.grouping.tasks.task_target import TaskTarget
 from pennon.plan import Join, Opaque
@@ -69,7 +70,7 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
             if position not in inside
         },
         ordered=tuple(mergeable_scans(assignment.rows, _ordered(plans))),
-        declined=tuple(sorted(assignment.declined)),
+        packed=tuple(sorted(_packed(chosen, decoded, assignment, inside))),
         verdicts=tuple(asdict(verdicts[verdict]) for verdict in sorted(verdicts)),
         computed={
             str(_side(outline[join], functions)): tuple(
@@ -79,13 +80,22 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
         },
         fragments=tuple(fragment.reply for fragment in fragments),
         one_task=chosen.is_one_task,
-        packed=not decoded.uses_groups,
         arrow=True,
     )
     frames.send_json(encode(reply))
     rows = assignment.of(answer.scans.keys() - inside)
     batches = [*_assigned(rows, leaves), *map(_tasks, fragments)]
     send_reply(BatchStream(_KEYS, iter(batches)), frames)
+
+
+def _packed(
+    chosen: ChosenFragments, decoded: DecodedPlan, assignment: Assignment, inside: Collection[int]
+) -> frozenset[int]:
+    """Find the scans of which any leaves may be read together."""
+    if chosen.is_one_task:
+        return frozenset()
+    idle = ungrouped_scans(decoded.plan, assignment.keys, decoded.shuffling, inside)
+    return assignment.declined | idle
 
 
 def _divided(

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "1f0266e9caf8"
+PROTOCOL: Final = "2398b8e16c78"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -14,10 +14,9 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
  * @param served the joins, groupings and windows that use the keys
  * @param computed what Spark computes the key from on a side of a join that has no partitioning
  * @param ordered the scans whose splits can be read in the order of the scan
- * @param declined the scans that are to be shuffled, and report nothing
  * @param fragments the parts of the query that the worker takes over
  * @param oneTask whether the whole query is so small that one task computes it
- * @param packed whether no operator can use how the scans' rows are grouped
+ * @param packed the scans whose partitioning is not used
  * @param verdicts what was found at each join, aggregate and window, for people
  */
 public record DeriveKeysReply(
@@ -25,10 +24,9 @@ public record DeriveKeysReply(
     Set<Integer> served,
     Map<Integer, List<ComputedKey>> computed,
     Set<Integer> ordered,
-    Set<Integer> declined,
     List<FragmentReply> fragments,
     boolean oneTask,
-    boolean packed,
+    Set<Integer> packed,
     List<JsonNode> verdicts) {
   /** A function of columns. */
   public record ComputedKey(String function, int numBuckets, List<ColumnPath> columns) {}
@@ -45,6 +43,6 @@ public record DeriveKeysReply(
   }
 
   public boolean changesThePlan() {
-    return !served.isEmpty() || !declined.isEmpty() || !fragments.isEmpty();
+    return !served.isEmpty() || !packed.isEmpty() || !fragments.isEmpty();
   }
 }

@@ -99,7 +99,7 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed scan(Node node) {
-    if (reply.declined().contains(node.position())) {
+    if (reply.packed().contains(node.position())) {
       return new Keyed(PackedScans.in(node.plan()), null);
     }
     String derivation = reply.scans().get(node.position());

@@ -105,19 +105,21 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (!(plan instanceof Subquery)) {
       JoinSettings.newQuery();
     }
-    boolean isWanted = conf.v2BucketingEnabled() || listener != null;
     // A subquery that is optimized by itself may become a join of the query around it; the state of
     // a stream is kept under its grouping keys, which must be the same after every restart.
-    if (!isWanted || plan instanceof Subquery || plan.isStreaming()) {
+    if (plan instanceof Subquery || plan.isStreaming()) {
       return plan;
     }
     // Subqueries that Spark has merged name what it merged; it puts that in their place next.
     LogicalPlan whole = ReplaceCTERefWithRepartition.apply(plan);
-    LogicalPlan query =
-        isSettled(whole)
-            ? whole
-            : DecidedConditions.without(
-                MergeSource.hashed(settled(whole, conf, listener), this, conf), conf.cboEnabled());
+    LogicalPlan query = whole;
+    if (!isSettled(whole)) {
+      query =
+          conf.v2BucketingEnabled() || listener != null
+              ? DecidedConditions.without(
+                  MergeSource.hashed(settled(whole, conf, listener), this, conf), conf.cboEnabled())
+              : PackedScans.in(whole);
+    }
     // What became a part of a fragment is not among them any more.
     Map<LogicalPlan, LogicalPlan> decided = new HashMap<>();
     return query.transformAllExpressions(
@@ -172,10 +174,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
       if (reply.changesThePlan()) {
         rewritten = new DerivedKeyRewrite(keys, outline).rewrite(root);
       }
-      if (reply.oneTask()) {
-        return OneTask.in(rewritten);
-      }
-      return reply.packed() && listener == null ? PackedScans.in(rewritten) : rewritten;
+      return reply.oneTask() ? OneTask.in(rewritten) : rewritten;
     } catch (Exception e) {
       return UndecidedPlans.kept(plan, e, conf);
     }
