@@ -89,7 +89,7 @@ format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)
 
-bench: bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
+bench: bench-read bench-start bench-tpch bench-in-spark bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
 
 bench-read: $(INSTALLED) $(JAR) ## 20 million rows, rows of every type into Spark, and 5,000 small partitions, beside Parquet
 	@$(BIN)/python -m benchmarks.scan
@@ -105,6 +105,9 @@ bench-join: $(INSTALLED) $(JAR) ## TPC-H (SF=1) and flights joins, beside Parque
 
 bench-tpch: $(INSTALLED) $(JAR) ## the 22 queries of TPC-H (SF=1) at Spark's defaults, beside Parquet
 	@$(BIN)/python -m benchmarks.analytic tpch --scale $(or $(SF),1) $(ARGS)
+
+bench-in-spark: $(INSTALLED) $(JAR) ## queries over TPC-H (SF=1) that Spark computes itself, beside Parquet
+	@$(BIN)/python -m benchmarks.analytic in_spark --scale $(or $(SF),1) $(ARGS)
 
 bench-tpcds: $(INSTALLED) $(JAR) ## the 99 queries of TPC-DS (SF=1) at Spark's defaults, beside Parquet
 	@$(BIN)/python -m benchmarks.analytic tpcds --scale $(or $(SF),1) $(ARGS)
@@ -193,4 +196,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-rows torture-statements torture-commits torture-races clean
+.PHONY: bench-groups bench-in-spark help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-rows torture-statements torture-commits torture-races clean

@@ -1,4 +1,5 @@
-"""Whole queries at Spark's own defaults: TPC-H, TPC-DS and a star, beside the same over Parquet.
+"""Whole queries at Spark's own defaults: TPC-H, TPC-DS, a star, and queries over TPC-H that Spark
+computes most of itself, beside the same over Parquet.
 
 Pennon and Parquet run on the same Spark, each in a process of its own, and take turns query by
 query; rows must be equal. DuckDB and plain DataFusion over Parquet are marks from outside.
@@ -236,8 +237,8 @@ def tables_and_queries(
     made, source = folder / "made", folder / "source"
     is_made = made.exists()
     match given.suite:
-        case "tpch":
-            sources, queries = tpch_sources(given.scale, folder), named_queries("tpch")
+        case "tpch" | "in_spark" as suite:
+            sources, queries = tpch_sources(given.scale, folder), named_queries(suite)
             if not is_made:
                 fill(pennon, sources, TPCH_PARTITIONS)
         case "tpcds":
@@ -255,7 +256,7 @@ def tables_and_queries(
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("suite", choices=("tpch", "tpcds", "star"))
+    arguments.add_argument("suite", choices=("tpch", "in_spark", "tpcds", "star"))
     arguments.add_argument("--scale", type=float, default=1, help="of TPC-H and TPC-DS")
     arguments.add_argument("--rows", type=int, default=6_000_000, help="of the star's sales")
     arguments.add_argument("--rounds", type=int, default=3, help="that count, after the first")
@@ -269,7 +270,8 @@ def main() -> None:
     )
     given = arguments.parse_args()
     size = f"{given.rows}" if given.suite == "star" else f"sf{given.scale:g}"
-    folder = FOLDER / f"{given.suite}_{size}"
+    tables = "tpch" if given.suite == "in_spark" else given.suite
+    folder = FOLDER / f"{tables}_{size}"
     if given.again:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ QUERIES = Path(__file__).parent / "queries"
 
 
 def named_queries(suite: str) -> dict[str, str]:
-    """Read the queries of ``tpch`` or ``star`` in order: name → SQL."""
+    """Read the queries of ``tpch``, ``in_spark`` or ``star`` in order: name → SQL."""
     return read_queries(QUERIES / f"{suite}.sql")
 
 
