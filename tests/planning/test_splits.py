@@ -63,3 +63,24 @@ def test_small_leaves_share_a_task_and_a_large_one_is_divided() -> None:
         (8, 10),
     ]
     assert sum(piece.num_bytes for (piece,) in large) == 1000 * MIB + 8 * OPEN_COST_BYTES
+
+
+@given(
+    leaves=st.lists(st.integers(1, 20 * MIB), min_size=1, max_size=40), num_tasks=st.integers(1, 8)
+)
+def test_no_task_is_left_for_the_end(leaves: list[int], num_tasks: int) -> None:
+    packed = pack(planned([(size, 1) for size in leaves]), num_tasks, 1 << 40)
+    assert len(packed) <= num_tasks
+    sizes = [sum(piece.num_bytes for piece in task) for task in packed]
+    assert max(sizes) <= sum(sizes) / num_tasks + max(leaves) + OPEN_COST_BYTES
+    assert [piece.leaf for task in packed for piece in task] == list(range(len(leaves)))
+
+
+def test_what_one_task_should_not_read_is_a_multiple_of_what_runs_at_once() -> None:
+    packed = pack(planned([(21 * MIB, 3)] * 16), 2, 128 * MIB)
+    assert [len(task) for task in packed] == [4] * 4
+
+
+def test_no_task_reads_more_than_it_should() -> None:
+    packed = pack(planned([(100 * MIB, 1)] * 9), 8, 128 * MIB)
+    assert [len(task) for task in packed] == [1] * 9

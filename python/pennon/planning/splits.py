@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
@@ -47,10 +47,33 @@ def pack(plan: ScanPlan, num_tasks: int, max_bytes: int) -> list[list[Piece]]:
     leaves = plan.table
     sizes = [size or 0 for size in leaves["num_bytes"].to_pylist()]
     total = sum(sizes) + OPEN_COST_BYTES * len(sizes)
-    target_bytes = min(max_bytes, max(OPEN_COST_BYTES, -(-total // max(1, num_tasks))))
+    # As many as run at once, or a multiple of it: the last of one more would run alone.
+    num_tasks = max(1, num_tasks) * max(1, -(-total // (max(1, num_tasks) * max_bytes)))
+    target_bytes = max(OPEN_COST_BYTES, -(-total // num_tasks))
+    pieces = list(_pieces(leaves, sizes, target_bytes))
+    even = _evenly(pieces, min(num_tasks, -(-total // OPEN_COST_BYTES)))
+    if all(sum(piece.num_bytes for piece in task) <= max_bytes for task in even):
+        return even
+    return _filled(pieces, target_bytes)
+
+
+def _evenly(pieces: Sequence[Piece], num_tasks: int) -> list[list[Piece]]:
+    """Divide pieces among a number of tasks, by what is read before the middle of each."""
+    share = sum(piece.num_bytes for piece in pieces) / max(1, num_tasks)
+    packed: dict[int, list[Piece]] = {}
+    read = 0
+    for piece in pieces:
+        task = int((read + piece.num_bytes / 2) / share)
+        packed.setdefault(task, []).append(piece)
+        read += piece.num_bytes
+    return list(packed.values())
+
+
+def _filled(pieces: Sequence[Piece], target_bytes: int) -> list[list[Piece]]:
+    """Fill one task after the other."""
     packed: list[list[Piece]] = []
     filled = target_bytes
-    for piece in _pieces(leaves, sizes, target_bytes):
+    for piece in pieces:
         if filled + piece.num_bytes > target_bytes:
             packed.append([])
             filled = 0
