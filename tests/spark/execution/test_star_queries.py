@@ -253,6 +253,14 @@ _WINDOWS = {
         f" max(amt) OVER after FROM f WINDOW w AS {_RUNNING}, after AS"
         f" (PARTITION BY id ORDER BY {_EVERY} ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING)"
     ),
+    "frames of days": (
+        "SELECT *, sum(q) OVER w, avg(amt) OVER w, count(v) OVER w, min(amt) OVER w, max(s) OVER w,"
+        " count(*) OVER later, sum(amt) OVER earlier FROM f WINDOW"
+        " w AS (PARTITION BY id ORDER BY d RANGE BETWEEN 40 PRECEDING AND CURRENT ROW), later AS"
+        " (PARTITION BY id ORDER BY d DESC NULLS FIRST RANGE BETWEEN 9 PRECEDING AND 90 FOLLOWING),"
+        " earlier AS (PARTITION BY id ORDER BY d NULLS LAST"
+        " RANGE BETWEEN UNBOUNDED PRECEDING AND 3 FOLLOWING)"
+    ),
     "the first ones of each group": (
         "SELECT pk, count(*), sum(amt) FROM (SELECT *, rank() OVER (PARTITION BY id ORDER BY q)"
         " AS r FROM f) WHERE r <= 1 GROUP BY pk"

@@ -38,7 +38,8 @@ class StarCalls:
             framed = [f"count({column})", f"min({column})", f"first_value({column})", "count(*)"]
             if column.endswith((".q", ".amt", ".pk")):
                 framed += [f"sum({column})", f"avg({column})"]
-            match self.rng.randrange(4):
+            dates = [date for date in every if date.endswith((".d", ".e", ".dd"))]
+            match self.rng.randrange(5 if dates else 4):
                 case 0:
                     over = f"{self.rng.choice(ranks)} OVER ({partition}ORDER BY {other})"
                 case 1:
@@ -46,8 +47,13 @@ class StarCalls:
                 case 2:
                     within = f"{partition}ORDER BY {order} {self.frame()}"
                     over = f"{self.rng.choice(framed)} OVER ({within})"
-                case _:
+                case 3:
                     over = f"{self.rng.choice(framed[:2])} OVER ({partition.strip()})"
+                case _:
+                    # The first of values near the row's would be any of those that tie.
+                    call = self.rng.choice([one for one in framed if "first" not in one])
+                    near = f"{partition}ORDER BY {self.rng.choice(dates)} {self.direction()}"
+                    over = f"{call} OVER ({near} {self.near()})"
             calls.append(f"{over} AS w{at}")
         return ", ".join(calls)
 
@@ -70,6 +76,14 @@ class StarCalls:
         if self.rng.random() < 0.4:
             return self.rng.choice(["", f"RANGE BETWEEN CURRENT ROW AND {end[2]}"])
         return f"ROWS BETWEEN {self.rng.choice(start)} AND {self.rng.choice(end)}"
+
+    def near(self) -> str:
+        """Write a frame of the dates near that of the row."""
+        start = ["UNBOUNDED PRECEDING", "30 PRECEDING", "3 PRECEDING", "2 FOLLOWING", "CURRENT ROW"]
+        end = ["3 FOLLOWING", "40 FOLLOWING", "UNBOUNDED FOLLOWING"]
+        if self.rng.random() < 0.3:
+            return f"RANGE BETWEEN {self.rng.choice(start[:3])} AND CURRENT ROW"
+        return f"RANGE BETWEEN {self.rng.choice(start)} AND {self.rng.choice(end)}"
 
     def aggregates(self, every: Sequence[str]) -> str:
         """Write a few aggregates."""

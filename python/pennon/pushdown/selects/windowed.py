@@ -14,10 +14,12 @@ NULL rules: NULLs stand where Spark's order says, and are one partition. Aggrega
 | functions whose arguments differ in a cast have one name | each is its own | of columns |
 | a computed key beside a column selected twice is an internal error | any keys | of columns |
 | minima of floats compare by < | NaN is the greatest | declined |
+| RANGE with offsets adds intervals to dates | adds days | in the order of numbers of days |
+| an empty RANGE lets earlier values stay in a sum | none | declined without the row itself |
 
 Which of the rows that an order holds equal comes first is open in Spark as well; so no two tasks
-evaluate a window whose result says it (``division.py``). Declined: RANGE with offsets, FILTER and
-IGNORE NULLS, and an order by literals.
+evaluate a window whose result says it (``division.py``). Declined: RANGE with offsets but by a
+DATE, FILTER and IGNORE NULLS, and an order by literals.
 """
 
 from __future__ import annotations
@@ -259,7 +261,7 @@ class _Writer:
         self, function: exp.Expr, frame: WindowFrame | None = None, *, is_ordered: bool = True
     ) -> exp.Expr:
         """Compute a function over the window in the inner SELECT; give its column there."""
-        ordered = [sort_key.copy() for sort_key in self.order] if is_ordered else []
+        ordered = self.ordered(frame) if is_ordered else []
         window = exp.Window(
             this=self.of_columns(function),
             partition_by=[self.as_column(tree) for tree in self.partition],
@@ -268,6 +270,21 @@ class _Writer:
             over="OVER",
         )
         return self.column(window)
+
+    def ordered(self, frame: WindowFrame | None) -> list[exp.Ordered]:
+        """Write the order; that of values near the row's is of numbers."""
+        keys = [sort_key.copy() for sort_key in self.order]
+        if frame is None or not _is_near(frame):
+            return keys
+        ends = [_end(bound) for bound in (frame.lower, frame.upper)]
+        if [side for _, side in ends] in (["PRECEDING"] * 2, ["FOLLOWING"] * 2):
+            raise Declined(why="a frame of values that may be empty")
+        days = self.argument(self.node.order[0].value) if len(keys) == 1 else None
+        if days is None or days.type != pa.date32():
+            raise Declined(why="a frame of values near that of the row")
+        number = cast(cast(days.tree, pa.int32()), pa.int64())
+        keys[0].set("this", self.as_column(number))
+        return keys
 
     def of_columns(self, function: exp.Expr) -> exp.Expr:
         """Let a function read columns: DataFusion calls two by one name that differ in a cast."""
@@ -291,14 +308,17 @@ class _Writer:
     def spec(self, frame: WindowFrame) -> exp.Expr:
         if frame.unit not in ("ROWS", "RANGE"):
             raise Declined(why=f"a frame of {frame.unit}")
-        if frame.unit == "RANGE" and not (
-            {frame.lower, frame.upper} <= set(_ENDS) and (self.order or frame.is_whole)
-        ):
-            raise Declined(why="a frame of values near that of the row")
+        if frame.unit == "RANGE" and not (self.order or frame.is_whole):
+            raise Declined(why="a frame of peers without an order")
         (start, start_side), (end, end_side) = (_end(bound) for bound in (frame.lower, frame.upper))
         return exp.WindowSpec(
             kind=frame.unit, start=start, start_side=start_side, end=end, end_side=end_side
         )
+
+
+def _is_near(frame: WindowFrame) -> bool:
+    """Whether it is of the rows whose values are near that of the row."""
+    return frame.unit == "RANGE" and not {frame.lower, frame.upper} <= set(_ENDS)
 
 
 def _end(text: str) -> tuple[str | exp.Expr, str | None]:
