@@ -7,10 +7,10 @@ SELECT l_suppkey, sort_array(collect_set(l_shipmode)) FROM lineitem GROUP BY l_s
 SELECT o_custkey, listagg(o_orderstatus, ',') WITHIN GROUP (ORDER BY o_orderdate, o_orderkey)
 FROM orders GROUP BY o_custkey;
 
--- a window by time
+-- a window by values
 SELECT max(quantity) FROM (
   SELECT sum(l_quantity) OVER (
-    PARTITION BY l_suppkey ORDER BY l_shipdate RANGE BETWEEN 30 PRECEDING AND CURRENT ROW
+    PARTITION BY l_suppkey ORDER BY l_partkey RANGE BETWEEN 30 PRECEDING AND CURRENT ROW
   ) AS quantity FROM lineitem
 );
 
