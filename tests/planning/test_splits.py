@@ -84,3 +84,4 @@ def test_what_one_task_should_not_read_is_a_multiple_of_what_runs_at_once() -> N
 def test_no_task_reads_more_than_it_should() -> None:
     packed = pack(planned([(100 * MIB, 1)] * 9), 8, 128 * MIB)
     assert [len(task) for task in packed] == [1] * 9
+    assert len(pack(planned([(10 * MIB, 5)]), 2, MIB // 2)) == 5

@@ -49,7 +49,7 @@ def pack(plan: ScanPlan, num_tasks: int, max_bytes: int) -> list[list[Piece]]:
     total = sum(sizes) + OPEN_COST_BYTES * len(sizes)
     # As many as run at once, or a multiple of it: the last of one more would run alone.
     num_tasks = max(1, num_tasks) * max(1, -(-total // (max(1, num_tasks) * max_bytes)))
-    target_bytes = max(OPEN_COST_BYTES, -(-total // num_tasks))
+    target_bytes = min(max_bytes, max(OPEN_COST_BYTES, -(-total // num_tasks)))
     pieces = list(_pieces(leaves, sizes, target_bytes))
     even = _evenly(pieces, min(num_tasks, -(-total // OPEN_COST_BYTES)))
     if all(sum(piece.num_bytes for piece in task) <= max_bytes for task in even):
