@@ -48,7 +48,8 @@ def pack(plan: ScanPlan, num_tasks: int, max_bytes: int) -> list[list[Piece]]:
     sizes = [size or 0 for size in leaves["num_bytes"].to_pylist()]
     total = sum(sizes) + OPEN_COST_BYTES * len(sizes)
     # As many as run at once, or a multiple of it: the last of one more would run alone.
-    num_tasks = max(1, num_tasks) * max(1, -(-total // (max(1, num_tasks) * max_bytes)))
+    at_once = max(1, num_tasks)
+    num_tasks = at_once * max(1, -(-total // (at_once * max_bytes)))
     target_bytes = min(max_bytes, max(OPEN_COST_BYTES, -(-total // num_tasks)))
     pieces = list(_pieces(leaves, sizes, target_bytes))
     even = _evenly(pieces, min(num_tasks, -(-total // OPEN_COST_BYTES)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.spark.execution.fragment_tables import made_fragment_tables
+from tests.torture.execution.sessions import StarSessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,3 +17,10 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def fragment_tables(spark: SparkSession, without_broadcasts: None) -> Iterator[None]:
     yield from made_fragment_tables(spark)
+
+
+@pytest.fixture(scope="module")
+def star(spark: SparkSession) -> Iterator[StarSessions]:
+    sessions = StarSessions(spark)
+    yield sessions
+    sessions.drop()

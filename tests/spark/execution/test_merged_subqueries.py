@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
@@ -56,13 +55,6 @@ REUSED = {
         " (SELECT sum(amt) FROM f) AS amt FROM c"
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def star(spark: SparkSession) -> Iterator[StarSessions]:
-    sessions = StarSessions(spark)
-    yield sessions
-    sessions.drop()
 
 
 @pytest.mark.parametrize("case", CASES)

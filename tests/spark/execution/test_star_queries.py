@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
@@ -14,13 +13,6 @@ from tests.torture.execution.sessions import LIMITS, MODES, StarSessions, left_t
 from tests.torture.execution.star_queries import StarQueries
 
 import pennon
-
-
-@pytest.fixture(scope="module")
-def star(spark: SparkSession) -> Iterator[StarSessions]:
-    sessions = StarSessions(spark)
-    yield sessions
-    sessions.drop()
 
 
 @pytest.mark.parametrize("seed", range(300, 306))

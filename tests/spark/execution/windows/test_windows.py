@@ -5,19 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.torture.execution.sessions import StarSessions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="module")
-def star(spark: SparkSession) -> Iterator[StarSessions]:
-    sessions = StarSessions(spark)
-    yield sessions
-    sessions.drop()
+    from tests.torture.execution.sessions import StarSessions
 
 
 _EVERY = "d, id, pk, ck, q, amt, v, s"
@@ -64,6 +54,12 @@ def test_windows_by_the_key_are_in_the_workers(star: StarSessions, name: str) ->
     for way in ("one task", "divided"):
         assert plans[way].count("fragment: ") == 1, plans[way]
         assert "Window [" not in plans[way].split("fragment: ")[0]
+
+
+def test_a_frame_that_may_be_empty_has_no_values_of_another_one(star: StarSessions) -> None:
+    near = "OVER (PARTITION BY id ORDER BY d NULLS FIRST RANGE BETWEEN 9 PRECEDING AND 5 PRECEDING)"
+    differences, _ = star.differences(f"SELECT *, count(*) {near}, sum(q) {near} FROM f")
+    assert differences == []
 
 
 def test_each_worker_has_its_own_ties(star: StarSessions) -> None:
