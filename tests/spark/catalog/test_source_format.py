@@ -67,6 +67,31 @@ def test_table_is_saved_inserted_into_and_loaded_by_name(
     assert spark.read.table(name).count() == 3
 
 
+def test_a_name_of_one_part_is_in_the_current_namespace_as_in_sql(
+    spark: SparkSession, namespace: str
+) -> None:
+    catalog, current = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+    spark.sql(f"CREATE NAMESPACE {namespace}.below")
+    try:
+        spark.sql(f"USE {namespace}.below")
+        for mode in ("error", "append"):
+            numbers(spark, 3).write.format("lance").mode(mode).save("p")
+        assert spark.table(f"{namespace}.below.p").count() == 6
+        assert spark.read.format("lance").load("p").count() == 6
+        assert spark.read.format("pennon").option("catalog", "lance").load("`p`").count() == 6
+        assert spark.readStream.format("lance").load("p").columns == ["id", "part"]
+        spark.sql("CREATE TEMP VIEW seen USING lance OPTIONS (path 'p')")
+        assert spark.table("seen").count() == 6
+        with pytest.raises(AnalysisException, match="table lance.p:"):
+            spark.read.format("lance").load("lance.p")
+        spark.sql(f"USE {catalog}.{current}")
+        with pytest.raises(AnalysisException, match="table lance.p:"):
+            spark.read.format("lance").load("p")
+    finally:
+        spark.sql(f"USE {catalog}.{current}")
+        spark.sql("DROP VIEW IF EXISTS seen")
+
+
 def test_what_cannot_be_found_is_told(spark: SparkSession, namespace: str, tmp_path: Path) -> None:
     with pytest.raises(AnalysisException, match="TABLE_NOT_FOUND"):
         spark.read.format("pennon").load(str(tmp_path / "absent"))

@@ -28,7 +28,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * session's Pennon catalogs.
  *
  * <p>The catalog is the one that the option {@code catalog} or the table's name says, else the
- * current one, else the first by name; a path means the same in each, storage options aside.
+ * current one, else the first by name; a path means the same in each, storage options aside. A name
+ * of one part is in the current namespace, where the catalog is the current one.
  */
 public class PennonSource implements SupportsCatalogOptions, DataSourceRegister {
   private static final String SETTINGS = "spark.sql.catalog.";
@@ -40,14 +41,15 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
 
   @Override
   public Identifier extractIdentifier(CaseInsensitiveStringMap options) {
-    Optional<String> path = path(options);
-    if (path.isPresent()) {
-      return Identifier.of(new String[0], path.get());
-    }
     List<String> name = name(options);
-    List<String> below = name.subList(isCatalog(name.get(0)) && name.size() > 1 ? 1 : 0, name.size());
-    int last = below.size() - 1;
-    return Identifier.of(below.subList(0, last).toArray(String[]::new), below.get(last));
+    int last = name.size() - 1;
+    boolean isAlone = last == 0 && !isPath(name.get(0));
+    SessionCatalogs session = SessionCatalogs.of(SparkSession.active());
+    if (isAlone && session.current().name().equals(extractCatalog(options))) {
+      return Identifier.of(session.currentNamespace(), name.get(0));
+    }
+    int first = last > 0 && isCatalog(name.get(0)) ? 1 : 0;
+    return Identifier.of(name.subList(first, last).toArray(String[]::new), name.get(last));
   }
 
   @Override
@@ -56,11 +58,9 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
     if (stated != null) {
       return stated;
     }
-    if (path(options).isEmpty()) {
-      List<String> name = name(options);
-      if (name.size() > 1 && isCatalog(name.get(0))) {
-        return name.get(0);
-      }
+    List<String> name = name(options);
+    if (name.size() > 1 && isCatalog(name.get(0))) {
+      return name.get(0);
     }
     if (SessionCatalogs.of(SparkSession.active()).current() instanceof PennonCatalog current) {
       return current.name();
@@ -83,32 +83,26 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
     return Optional.ofNullable(options.get("timestampAsOf"));
   }
 
-  /** What is to be loaded or saved when it is a path; Spark spells a local one file:/path. */
-  private static Optional<String> path(CaseInsensitiveStringMap options) {
-    String stated = stated(options).replaceFirst("^file:/+", "/");
-    if (!stated.contains("/")) {
-      return Optional.empty();
-    }
-    boolean isWhole = stated.startsWith("/") || stated.contains("://");
-    return Optional.of(isWhole ? stated : new File(stated).getAbsolutePath());
-  }
-
+  /** The parts of the name of what is loaded or saved, or its path; a local one may be file:/path. */
   private static List<String> name(CaseInsensitiveStringMap options) {
+    String stated = options.getOrDefault("path", "").strip().replaceFirst("^file:/+", "/");
+    if (stated.isEmpty()) {
+      throw WorkerFailure.of("SOURCE_NOT_NAMED", "why", "no path is given, or several").raise();
+    }
+    if (isPath(stated)) {
+      boolean isWhole = stated.startsWith("/") || stated.contains("://");
+      return List.of(isWhole ? stated : new File(stated).getAbsolutePath());
+    }
     try {
-      return items(
-          SparkSession.active().sessionState().sqlParser().parseMultipartIdentifier(stated(options)));
+      return items(SparkSession.active().sessionState().sqlParser().parseMultipartIdentifier(stated));
     } catch (ParseException e) {
-      String why = "'" + stated(options) + "' is neither a path nor a table's name";
+      String why = "'" + stated + "' is neither a path nor a table's name";
       throw WorkerFailure.of("SOURCE_NOT_NAMED", "why", why).raise();
     }
   }
 
-  private static String stated(CaseInsensitiveStringMap options) {
-    String stated = options.getOrDefault("path", "").strip();
-    if (stated.isEmpty()) {
-      throw WorkerFailure.of("SOURCE_NOT_NAMED", "why", "no path is given, or several").raise();
-    }
-    return stated;
+  private static boolean isPath(String stated) {
+    return stated.contains("/");
   }
 
   /** Of the default session in a thread that has none of its own. */
