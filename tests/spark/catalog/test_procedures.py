@@ -35,6 +35,36 @@ def test_a_procedure_is_called_by_name_and_by_position(spark: SparkSession, tabl
     assert spark.sql("SHOW PROCEDURES IN lance").collect() == listed
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "expire_snapshots('{table}', now() - INTERVAL 1 DAY)",
+        "expire_snapshots('{table}', current_date() - 1, retain_last => 1L)",
+        "vacuum(table => '{table}', older_than => now() - INTERVAL 8 DAYS, dry_run => true)",
+        "compact('{table}', target_bytes => 64L * 1024 * 1024)",
+        "compact('{table}', where => 'id = ' || 1)",
+        "changes('{table}', 1 + 1L)",
+        "explain_scan('SELECT * FROM {table} WHERE id = ' || 1)",
+    ],
+)
+def test_an_argument_is_computed_and_takes_the_type_of_its_parameter(
+    spark: SparkSession, table: str, call: str
+) -> None:
+    assert spark.sql(f"CALL lance.system.{call.format(table=table)}").schema.fields
+
+
+def test_an_argument_that_is_computed_is_the_one_that_is_called_with(
+    spark: SparkSession, table: str
+) -> None:
+    spark.sql(f"INSERT INTO {table} SELECT id FROM RANGE(9, 12)")
+    stated, computed = (
+        spark.sql(f"CALL lance.system.changes(table => '{table}', from_version => {version})")
+        for version in ("3", "2L + length('a')")
+    )
+    assert stated.count() == 3
+    assert computed.collect() == stated.collect()
+
+
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "-03:30"])
 def test_where_of_a_procedure_chooses_what_where_of_a_query_does(
     spark: SparkSession, namespace: str, zone: str

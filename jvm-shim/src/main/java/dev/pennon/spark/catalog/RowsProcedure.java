@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 
 /** A procedure of Spark's CALL that answers with rows, whatever the types of its arguments. */
-public abstract class RowsProcedure implements UnboundProcedure, BoundProcedure {
+public abstract class RowsProcedure implements UnboundProcedure {
   private final String name;
   private final List<ProcedureParameter> parameters;
 
@@ -30,24 +30,36 @@ public abstract class RowsProcedure implements UnboundProcedure, BoundProcedure 
     return name;
   }
 
-  @Override
-  public final ProcedureParameter[] parameters() {
+  protected final ProcedureParameter[] parameters() {
     return parameters.toArray(ProcedureParameter[]::new);
   }
 
   @Override
   public final BoundProcedure bind(StructType argumentTypes) {
-    return this;
+    return new Bound();
   }
 
-  /** Procedures change tables, or tell how they are now. */
-  @Override
-  public final boolean isDeterministic() {
-    return false;
-  }
+  /** By its class Spark sees that the arguments have their types, and those not given a default. */
+  private final class Bound implements BoundProcedure {
+    @Override
+    public String name() {
+      return name;
+    }
 
-  @Override
-  public final Iterator<Scan> call(InternalRow arguments) {
-    return List.<Scan>of(answer(arguments)).iterator();
+    @Override
+    public ProcedureParameter[] parameters() {
+      return RowsProcedure.this.parameters();
+    }
+
+    /** Procedures change tables, or tell how they are now. */
+    @Override
+    public boolean isDeterministic() {
+      return false;
+    }
+
+    @Override
+    public Iterator<Scan> call(InternalRow arguments) {
+      return List.<Scan>of(answer(arguments)).iterator();
+    }
   }
 }
