@@ -2,6 +2,7 @@ package dev.pennon.spark.catalog;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.replies.Replies;
 import dev.pennon.spark.replies.SparkTransforms;
 import dev.pennon.spark.tables.MetadataTable;
@@ -89,7 +90,8 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
     TableReply reply = Replies.answer(request, TableReply.class);
     return reply.isMetadata()
         ? new MetadataTable(reply.handle(worker.described()))
-        : PennonTable.of(worker.described(), reply);
+        : PennonTable.of(worker.described(), reply)
+            .loadedBy(Columns.quoted(name()) + "." + identifier);
   }
 
   /** Spark hands over those options of a change feed alone that are named here. */

@@ -17,8 +17,10 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
@@ -53,6 +55,9 @@ public class PennonTable
       Stream.of(TableCapability.values())
           .filter(capability -> ABILITIES.contains(capability.name()))
           .collect(Collectors.toUnmodifiableSet());
+
+  /** The names by which each table was loaded: under each of them Spark may keep rows of it. */
+  private static final Map<String, Set<String>> NAMES = new ConcurrentHashMap<>();
 
   private final TableHandle handle;
   private final TableReply reply;
@@ -169,7 +174,7 @@ public class PennonTable
 
   @Override
   public void deleteWhere(Predicate[] predicates) {
-    Commit commit = new Commit(handle, "");
+    Commit commit = new Commit(this, "");
     try {
       ObjectNode request = commit.named(handle.request("delete_rows"));
       request.set("predicates", Messages.strings(RowCondition.texts(handle, "delete", predicates)));
@@ -186,6 +191,28 @@ public class PennonTable
   /** Whether this is the other table, at any version. */
   public final boolean isOf(PennonTable other) {
     return id() != null && id().equals(other.id()) && handle.catalog().equals(other.handle.catalog());
+  }
+
+  /** This table, which was loaded by a name as SQL has it. */
+  public final PennonTable loadedBy(String name) {
+    if (id() != null) {
+      NAMES.computeIfAbsent(id(), id -> ConcurrentHashMap.newKeySet()).add(name);
+    }
+    return this;
+  }
+
+  /** Has Spark read anew what it keeps of the table; under its only name Spark does so by itself. */
+  public final void renewKept() {
+    SparkSession session = SparkSession.active();
+    Set<String> names = id() == null ? Set.of() : NAMES.getOrDefault(id(), Set.of());
+    boolean mayBeKept = names.size() > 1 && !session.sharedState().cacheManager().isEmpty();
+    for (String name : mayBeKept ? names : Set.<String>of()) {
+      try {
+        session.catalog().refreshTable(name);
+      } catch (Exception gone) { // renamed or dropped; Scala declares none of what it throws
+        names.remove(name);
+      }
+    }
   }
 
   /** The same catalog, table and snapshot: its rows are the same, and may be cached as such. */

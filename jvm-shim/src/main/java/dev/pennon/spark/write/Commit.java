@@ -2,7 +2,7 @@ package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.replies.TableHandle;
+import dev.pennon.spark.tables.PennonTable;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.UUID;
@@ -19,17 +19,17 @@ public final class Commit {
   private static final int ATTEMPTS = 5;
   private static final int PAUSE_MILLISECONDS = 100;
 
-  private final TableHandle table;
+  private final PennonTable table;
   private final String id;
   private final String queryId;
   private final Long epoch;
   private boolean sent;
 
-  public Commit(TableHandle table, String queryId) {
+  public Commit(PennonTable table, String queryId) {
     this(table, UUID.randomUUID().toString(), queryId, null);
   }
 
-  private Commit(TableHandle table, String id, String queryId, Long epoch) {
+  private Commit(PennonTable table, String id, String queryId, Long epoch) {
     this.table = table;
     this.id = id;
     this.queryId = queryId;
@@ -37,7 +37,7 @@ public final class Commit {
   }
 
   /** The commit of a micro batch, which is the same after a restart of its stream. */
-  static Commit ofEpoch(TableHandle table, String queryId, long epoch) {
+  static Commit ofEpoch(PennonTable table, String queryId, long epoch) {
     return new Commit(table, queryId + "-" + epoch, queryId, epoch);
   }
 
@@ -57,7 +57,9 @@ public final class Commit {
   /** Sends what makes the commit until an answer comes; an interrupt waits for that. */
   public JsonNode make(ObjectNode request) {
     sent = true;
-    return WorkerConnection.uninterruptibly(() -> untilAnswered(request));
+    JsonNode made = WorkerConnection.uninterruptibly(() -> untilAnswered(request));
+    table.renewKept();
+    return made;
   }
 
   private JsonNode untilAnswered(ObjectNode request) throws InterruptedException {

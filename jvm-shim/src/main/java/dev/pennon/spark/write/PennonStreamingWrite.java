@@ -44,7 +44,7 @@ final class PennonStreamingWrite implements StreamingWrite {
   }
 
   private PennonBatchWrite ofEpoch(long epochId) {
-    return new PennonBatchWrite(plan, Commit.ofEpoch(plan.table().handle(), plan.queryId(), epochId));
+    return new PennonBatchWrite(plan, Commit.ofEpoch(plan.table(), plan.queryId(), epochId));
   }
 
   @Override

@@ -51,7 +51,7 @@ final class PennonWrite implements RequiresDistributionAndOrdering, DeltaWrite {
   /** Kept, for its commit says what Spark's page shows. */
   @Override
   public DeltaBatchWrite toBatch() {
-    batch = new PennonBatchWrite(plan, new Commit(plan.table().handle(), plan.queryId()));
+    batch = new PennonBatchWrite(plan, new Commit(plan.table(), plan.queryId()));
     return batch;
   }
 
