@@ -96,6 +96,21 @@ def test_dataframe_overwrites_by_a_condition(spark: SparkSession, table: str) ->
 
 
 @pytest.mark.parametrize(
+    "condition", ["_spec_version = 1", "dep = 'a' AND _Leaf LIKE 'x%'", "_partition.dep = 'b'"]
+)
+def test_an_overwrite_is_not_by_a_metadata_column(
+    spark: SparkSession, table: str, condition: str
+) -> None:
+    """It was an internal error of Spark's."""
+    refused = r"OVERWRITE_BY_METADATA.*lance\.ns\d+\.t where .*rewrite_partitions"
+    with pytest.raises(AnalysisException, match=refused):
+        spark.sql(f"INSERT INTO {table} REPLACE WHERE {condition} SELECT 7, 'b'")
+    with pytest.raises(AnalysisException, match=refused):
+        rows(spark, "b", 7).writeTo(table).overwrite(expr(condition))
+    assert spark.table(table).count() == 5
+
+
+@pytest.mark.parametrize(
     "condition",
     [
         "year(d) = 2024",

@@ -171,6 +171,18 @@ class MetadataColumnSet(PennonError):
     sql_state = "42808"
 
 
+class OverwriteByMetadata(PennonError):
+    """An overwrite chooses what it replaces by a metadata column."""
+
+    condition = "OVERWRITE_BY_METADATA"
+    template = (
+        "Cannot overwrite the rows of {table} where {condition}: it names a metadata column, and "
+        "whole partitions are replaced, by columns of the table. Name such columns; to move rows of"
+        " earlier specs to the current one, CALL lance.system.rewrite_partitions."
+    )
+    sql_state = "0A000"
+
+
 class TransformArgumentNotSupported(PennonError):
     """A partition transform has an argument that no transform takes."""
 

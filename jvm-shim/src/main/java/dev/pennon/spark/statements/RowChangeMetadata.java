@@ -26,6 +26,7 @@ import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
+import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
@@ -40,7 +41,8 @@ import scala.Option;
  * <p>Spark rewrites such a statement over a relation that has the table's columns and those that
  * name a row; what else a condition names is missing there. Where it adds them before the rewrite,
  * it takes them for columns that an UPDATE has to assign. So they stay out of Spark's sight until
- * the statement is rewritten, and the relation is given them then.
+ * the statement is rewritten, and the relation is given them then. An overwrite, which is not
+ * rewritten, names none.
  */
 public final class RowChangeMetadata extends Rule<LogicalPlan> {
   @Override
@@ -52,6 +54,15 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
       return write.query() instanceof MergeRows
           ? shown.mapExpressions(part -> isSound(part) ? part : Literal.TrueLiteral())
           : shown;
+    }
+    if (plan instanceof OverwriteByExpression overwrite
+        && overwrite.table() instanceof DataSourceV2Relation target
+        && target.table() instanceof PennonTable table
+        && overwrite.deleteExpr().resolved()
+        && !overwrite.deleteExpr().references().subsetOf(target.outputSet())) {
+      String condition = overwrite.deleteExpr().sql();
+      throw WorkerFailure.of("OVERWRITE_BY_METADATA", "table", table.name(), "condition", condition)
+          .raise();
     }
     boolean sets = plan instanceof UpdateTable || plan instanceof MergeIntoTable;
     if (sets
