@@ -11,6 +11,7 @@ from pennon.errors import (
     InvalidPartitionFieldName,
     InvalidPartitionSpec,
     PartitionFieldExists,
+    PartitionFieldIdKept,
     PartitionFieldNotFound,
     PartitionSourceNotFound,
     TransformOnWrongType,
@@ -61,6 +62,18 @@ def specs_of(*calls: TransformCall) -> dict[int, PartitionSpec]:
 def followed(specs: Mapping[int, PartitionSpec], spec: PartitionSpec) -> dict[int, PartitionSpec]:
     assert spec.spec_version == max(specs) + 1
     return {**specs, spec.spec_version: spec}
+
+
+def test_a_level_that_comes_back_is_refused_another_name_as_it_was_typed() -> None:
+    specs = specs_of()
+    specs = followed(specs, add_field(specs, SCHEMA, call("months", "ts"), "m"))
+    specs = followed(specs, drop_field(specs, SCHEMA, "m"))
+    with pytest.raises(PartitionFieldIdKept, match=r"Leave the name out \(AS y in SQL\)") as caught:
+        add_field(specs, SCHEMA, call("years", "ts"), "y")
+    assert caught.value.parameters == {"name": "y", "field_id": "m_year"}
+    assert "lower-case" not in str(caught.value)
+    # What the advice says is so.
+    assert ids(add_field(specs, SCHEMA, call("years", "ts"))) == ["m_year"]
 
 
 @pytest.mark.spec("reading 19")
@@ -157,7 +170,7 @@ def test_the_field_id_of_any_earlier_version_is_used_again() -> None:
     assert specs[3].fields == ()
     again = add_field(specs, SCHEMA, call("bucket", 4, "id"))
     assert ids(again) == ["customers"]
-    with pytest.raises(InvalidPartitionFieldName, match="'customers' since an earlier"):
+    with pytest.raises(PartitionFieldIdKept, match="'customers' since an earlier"):
         add_field(specs, SCHEMA, call("bucket", 4, "id"), "others")
     # Another transform may not take a name that was ever used, in any case.
     with pytest.raises(InvalidPartitionFieldName, match="has or had it"):

@@ -91,6 +91,17 @@ class InvalidPartitionFieldName(PennonError):
     sql_state = "42602"
 
 
+class PartitionFieldIdKept(InvalidPartitionFieldName):
+    """A field of an earlier spec version comes back, and is to have another name."""
+
+    condition = "PARTITION_FIELD_ID_KEPT"
+    template = (
+        "Cannot name a partition field '{name}': this transform of these columns has the field id"
+        " '{field_id}' since an earlier spec version, and the format demands to use it again."
+        " Leave the name out (AS {name} in SQL): the field is '{field_id}' again."
+    )
+
+
 class PartitionFieldSyntax(PennonError):
     """The text after PARTITION FIELD is no field."""
 

@@ -19,8 +19,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pennon.errors import (
-    InvalidPartitionFieldName,
     PartitionFieldExists,
+    PartitionFieldIdKept,
     PartitionFieldNotFound,
     PartitionSourceNotFound,
     TransformOnWrongType,
@@ -83,7 +83,8 @@ def add_field(
     Raises:
         PartitionFieldExists: The current spec has all of it.
         PartitionExpressionRejected: An expression breaks one of the format's requirements.
-        InvalidPartitionFieldName: The name is taken, illegal, or not the id to use again.
+        InvalidPartitionFieldName: The name is taken or illegal.
+        PartitionFieldIdKept: The transform has another id, which is to be used again.
         PartitionSourceNotFound: The transform names a column that is not in the schema.
 
     Spec: "Evolution Scenarios", "Field ID Reuse".
@@ -302,11 +303,7 @@ def _named(
     )
     if earlier is not None:
         if chosen is not None and chosen != earlier.field_id:
-            reason = (
-                f"this transform of these columns has the field id '{earlier.field_id}' since an "
-                "earlier spec version, which the format demands to use again"
-            )
-            raise InvalidPartitionFieldName(name=chosen, reason=reason)
+            raise PartitionFieldIdKept(name=name, field_id=earlier.field_id)
         wider = max(earlier.result_type, added.result_type, key=_width)
         return replace(earlier, result_type=wider)
     taken = {partition_field.field_id for partition_field in existing}
