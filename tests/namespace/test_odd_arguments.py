@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.errors import ArgumentRefused, InvalidTableName, PennonError
+from pennon.errors import ArgumentRefused, InvalidTableName, PennonError, TransformSyntax
 from pennon.namespace import Lake, PartitionedNamespace
 from pennon.namespace.rows.row_merge import Merge
 from pennon.namespace.upkeep import Maintenance
@@ -175,6 +175,14 @@ def test_a_namespace_has_a_name_that_can_be_typed(tmp_path: Path, name: str) -> 
     with pytest.raises(InvalidTableName if name != "a..b" else PennonError):
         lake.create_namespace(name)
     assert lake.list_namespaces() == ["a"]
+
+
+@pytest.mark.parametrize("text", ["truncate(2, region) AS initial", "region AS who"])
+def test_a_transform_with_a_name_behind_it_is_told_where_the_name_goes(
+    table: PartitionedNamespace, text: str
+) -> None:
+    with pytest.raises(TransformSyntax, match=r"'AS \w+' at its end .* second argument of add_par"):
+        table.add_partition_field(text)
 
 
 def test_a_rollback_has_one_target(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import sqlglot
 from sqlglot import Token, TokenType
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["parse_transform"]
 
 _Argument = dict[str, object]
+# Both are typed as if the name belonged to the transform.
+_NAME: Final = (
+    "the name of a new field stands behind AS in SQL, and is the second argument of"
+    " add_partition_field in Python"
+)
 
 
 def parse_transform(text: str) -> dict[str, object]:
@@ -41,11 +46,51 @@ def parse_transform(text: str) -> dict[str, object]:
         raise TransformSyntax(transform=text, why="a quote is not closed") from error
     if not tokens:
         raise TransformSyntax(transform=text, why="it is empty")
+    _check_no_marker(text, tokens)
+    end = _end(text, tokens)
+    if end < len(tokens):
+        raise TransformSyntax(transform=text, why=_too_much(text, tokens[end]))
     if len(tokens) > 1 and tokens[1].token_type is TokenType.L_PAREN:
-        if tokens[-1].token_type is not TokenType.R_PAREN:
-            raise TransformSyntax(transform=text, why="the closing parenthesis is missing")
         return {"function": tokens[0].text, "arguments": _arguments(text, tokens[2:-1])}
     return {"function": "identity", "arguments": [_argument(text, tokens)]}
+
+
+def _check_no_marker(text: str, tokens: Sequence[Token]) -> None:
+    """Refuse ``?`` and ``:n``: Spark fills in neither in what it does not parse itself."""
+    for before, token in zip((None, *tokens), tokens, strict=False):
+        begins = before is None or before.token_type in (TokenType.L_PAREN, TokenType.COMMA)
+        if token.token_type is TokenType.PLACEHOLDER or (
+            begins and token.token_type is TokenType.COLON
+        ):
+            why = "parameter markers are not taken here, write the values themselves"
+            raise TransformSyntax(transform=text, why=why)
+
+
+def _end(text: str, tokens: Sequence[Token]) -> int:
+    """Give the index behind the transform or the column; the rest is for ``_argument`` to judge."""
+    if len(tokens) > 1 and tokens[1].token_type is TokenType.L_PAREN:
+        depth = 0
+        for at, token in enumerate(tokens):
+            depth += token.token_type is TokenType.L_PAREN
+            depth -= token.token_type is TokenType.R_PAREN
+            if at > 0 and depth == 0:
+                return at + 1
+        raise TransformSyntax(transform=text, why="the closing parenthesis is missing")
+    at = 1
+    while at + 1 < len(tokens) and tokens[at].token_type is TokenType.DOT:
+        at += 2
+    behind = tokens[at : at + 1]
+    is_cut = bool(behind) and _is_name(tokens[0])
+    if is_cut and (behind[0].token_type is TokenType.R_PAREN or _is_name(behind[0])):
+        return at
+    return len(tokens)
+
+
+def _too_much(text: str, first: Token) -> str:
+    why = f"'{text[first.start :].strip()}' at its end is too much"
+    if first.token_type is TokenType.R_PAREN:
+        return why
+    return f"{why}: {_NAME}"
 
 
 def _arguments(text: str, tokens: Sequence[Token]) -> list[_Argument]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pennon.catalog.ddl.statement_advice import not_supported
 from pennon.catalog.ddl.table_statement import OrderChange, statement_of
 from pennon.catalog.partitioning import FieldChange
 from pennon.errors import PartitionFieldSyntax, WriteOrderSyntax
@@ -14,6 +15,11 @@ def call(function: str, *arguments: object) -> dict[str, object]:
 
 
 COLUMN_ID = {"column": ["id"]}
+NAME = (
+    "the name of a new field stands behind AS in SQL, and is the second argument of"
+    " add_partition_field in Python"
+)
+MARKER = "parameter markers are not taken here, write the values themselves"
 
 
 @pytest.mark.parametrize(
@@ -65,6 +71,12 @@ def test_statements_are_read(text: str, expected: FieldChange | OrderChange) -> 
         ("ADD PARTITION FIELD 1 + 1", "1 + 1 is neither a column nor a literal"),
         ("ADD PARTITION FIELD id, s", "it is more than one field"),
         ("ADD PARTITION FIELD bucket(8, id", "the closing parenthesis is missing"),
+        ("ADD PARTITION FIELD bucket(8, id))", "')' at its end is too much"),
+        ("ADD PARTITION FIELD bucket(8, id)) AS b", "') AS b' at its end is too much"),
+        ("ADD PARTITION FIELD bucket(8, id) b", f"'b' at its end is too much: {NAME}"),
+        ("ADD PARTITION FIELD id `b c`", f"'`b c`' at its end is too much: {NAME}"),
+        ("ADD PARTITION FIELD bucket(?, id)", MARKER),
+        ("ADD PARTITION FIELD bucket(:n, id)", MARKER),
         ("ADD PARTITION FIELD %27id", "a quote is not closed"),
         ("ADD PARTITION FIELD id AS", "one name has to follow AS"),
         ("ADD PARTITION FIELD id AS a b", "one name has to follow AS"),
@@ -75,6 +87,17 @@ def test_partition_field_that_is_none_is_refused_with_its_form(text: str, why: s
     with pytest.raises(PartitionFieldSyntax, match=r"Write (ADD|DROP|REPLACE) PARTITION") as caught:
         statement_of(text)
     assert caught.value.parameters["why"] == why
+
+
+@pytest.mark.parametrize("action", ["ADD", "DROP"])
+def test_several_partition_fields_are_answered_with_the_statement_for_one(action: str) -> None:
+    refused = not_supported([action, "PARTITION", "FIELDS", "id"], "lance", "lance.shop.orders")
+    assert refused is not None
+    advice = f"ALTER TABLE lance.shop.orders {action} PARTITION FIELD …, once for each"
+    assert refused.parameters["advice"] == advice
+    values = not_supported([action, "PARTITION"], "lance", "lance.shop.orders")
+    assert values is not None
+    assert "PARTITION FIELD" not in values.parameters["advice"]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,19 @@ _PARTITIONS: Final = (
 )
 _OWN_FILES: Final = "each table has files of its own"
 _COPY: Final = "CREATE TABLE {table} PARTITIONED BY (…) AS SELECT * FROM …"
+_ONE_FIELD: Final = "a statement is about one partition field"
 _ADVICE: Final = (
+    # In front of those of PARTITION, which FIELDS would be taken for.
+    _Advice(
+        ("ADD", "PARTITION", "FIELDS"),
+        _ONE_FIELD,
+        "ALTER TABLE {table} ADD PARTITION FIELD …, once for each",
+    ),
+    _Advice(
+        ("DROP", "PARTITION", "FIELDS"),
+        _ONE_FIELD,
+        "ALTER TABLE {table} DROP PARTITION FIELD …, once for each",
+    ),
     _Advice(("ADD", "PARTITION"), _VALUES, "INSERT INTO {table} …, which makes it with its rows"),
     _Advice(("DROP", "PARTITION"), _VALUES, _DELETE),
     _Advice(("TRUNCATE", "TABLE"), _VALUES, _DELETE),
