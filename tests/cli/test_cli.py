@@ -207,6 +207,17 @@ def test_a_lake_without_tables_is_said_to_be_empty(
     assert printed.err == f"There are no tables below {tmp_path}.\n"
 
 
+@pytest.mark.parametrize("form", ["lines", "json"])
+def test_a_lake_without_tables_is_no_healthy_one(
+    tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["check", "--root", str(tmp_path), *(["--json"] if form == "json" else [])]
+    assert main(words) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ("[]\n" if form == "json" else "")
+    assert printed.err == f"There are no tables below {tmp_path}.\n"
+
+
 def test_a_path_without_a_namespace_is_one_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from pennon.cli.commands.table_argument import (
     location_of,
     pair,
     pairs,
+    say_no_tables,
     table_command,
 )
 from pennon.cli.output.progress_line import progress_line
@@ -82,14 +83,16 @@ def _check(options: argparse.Namespace) -> int:
             check(location, pairs(options.storage), version=options.at, progress=progress)
             for location in _checked(options)
         ]
-    are_valid = all(report.is_valid for report in reports)
+    are_valid = bool(reports) and all(report.is_valid for report in reports)
     if options.json:
         shown = [report.to_object() for report in reports]
         one = options.table is not None and len(shown) == 1
         print_line(json.dumps(shown[0] if one else shown, indent=2, ensure_ascii=False))
-        return 0 if are_valid else 1
-    for report in reports:
-        _show(report)
+    else:
+        for report in reports:
+            _show(report)
+    if not reports:  # a root that was mistyped must not pass for a healthy one
+        say_no_tables(options.root)
     return 0 if are_valid else 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +30,7 @@ __all__ = [
     "pair",
     "pairs",
     "positive",
+    "say_no_tables",
     "table_command",
 ]
 
@@ -175,6 +177,11 @@ def lake_of(options: argparse.Namespace) -> Lake:
     if is_local(root) and not Path(root).exists():
         raise RootNotFound(root=root)
     return pennon.connect(options.root, storage_options=pairs(options.storage))
+
+
+def say_no_tables(root: str) -> None:
+    """Say that a lake has no tables, where the list of them would stand empty."""
+    print(f"There are no tables below {stated_place(root, 'root')}.", file=sys.stderr)
 
 
 def _check_path(name: str) -> None:

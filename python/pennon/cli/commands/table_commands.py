@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from pennon.catalog.configured_catalog import stated_place
 from pennon.cli.commands.table_argument import (
     Commands,
     add_root,
@@ -18,6 +16,7 @@ from pennon.cli.commands.table_argument import (
     lake_of,
     opened,
     positive,
+    say_no_tables,
 )
 from pennon.cli.output.row_format import print_table
 from pennon.cli.output.table_picture import table_picture
@@ -107,7 +106,7 @@ def _tables(options: argparse.Namespace) -> int:
     for name in names:
         print(name)
     if not names:
-        print(f"There are no tables below {stated_place(options.root, 'root')}.", file=sys.stderr)
+        say_no_tables(options.root)
     return 0
 
 
