@@ -158,7 +158,10 @@ def test_the_command_line_names_versions(
     assert main(["describe", table.location, "--version", "q1"]) == 0
     assert ", 2 rows" in capsys.readouterr().out
     assert main(["tag", table.location, "q1"]) == 1
-    assert "TAG_ALREADY_EXISTS" in capsys.readouterr().err
+    refused = capsys.readouterr().err
+    assert "TAG_ALREADY_EXISTS" in refused
+    assert "(--replace on the command line, replace=True in Python)" in refused
+    assert main(["tag", table.location, "q1", "--replace"]) == 0
     assert main(["tag", table.location, "q1", "--drop"]) == 0
     assert table.tags() == {}
 

@@ -32,7 +32,7 @@ class NamespaceAlreadyExists(PennonError):
     condition = "NAMESPACE_ALREADY_EXISTS"
     template = (
         "Cannot create namespace {namespace}: there is {kind} of that name."
-        " Choose another name, or add IF NOT EXISTS."
+        " Choose another name, or add IF NOT EXISTS (exist_ok=True in Python)."
     )
     sql_state = "42P06"
 
@@ -43,7 +43,7 @@ class NamespaceNotEmpty(PennonError):
     condition = "NAMESPACE_NOT_EMPTY"
     template = (
         "Cannot drop namespace {namespace}: it contains {contents}."
-        " Drop these first, or add CASCADE."
+        " Drop these first, or add CASCADE (cascade=True in Python)."
     )
     sql_state = "2BP01"
 
@@ -172,7 +172,8 @@ class RootNotUsable(PennonError):
     condition = "ROOT_NOT_USABLE"
     template = (
         "Cannot use the root {root} of catalog {catalog}: {why}."
-        " Set spark.sql.catalog.{catalog}.root to a folder or URL that can be read and written."
+        " Name a folder or URL that can be read and written: in spark.sql.catalog.{catalog}.root,"
+        " after --root on the command line, or in pennon.connect."
     )
     sql_state = "58030"
 

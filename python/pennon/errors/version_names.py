@@ -27,7 +27,8 @@ class TagAlreadyExists(PennonError):
     condition = "TAG_ALREADY_EXISTS"
     template = (
         "Cannot create tag {tag} of {table}: it names version {version} already."
-        " Choose another name, or replace it with CREATE OR REPLACE TAG."
+        " Choose another name, or replace it with CREATE OR REPLACE TAG (--replace on the command"
+        " line, replace=True in Python)."
     )
     sql_state = "42710"
 
