@@ -109,6 +109,28 @@ def test_a_task_that_meets_another_table_at_the_place_names_its_own(driver: Driv
         driver.connection.upload(write, rows([1], "eu"))
 
 
+@pytest.mark.parametrize("is_made_anew", [False, True], ids=["dropped", "made anew"])
+@pytest.mark.parametrize("left", ["nothing", "leaves"])
+def test_a_task_that_comes_after_a_drop_names_its_table(
+    driver: Driver, left: str, *, is_made_anew: bool
+) -> None:
+    name = ["shop", "orders"]
+    orders = driver.create(name, FIELDS, BY_REGION)
+    driver.insert(orders, rows([1], "eu"))
+    write = driver.plan_append(driver.ask("load_table", identifier=name))
+    place = Path(json.loads(orders["table"])["location"])
+    driver.ask("drop_table", identifier=name)
+    if left == "leaves":  # as another task has written them behind the drop
+        lance.write_dataset(rows([2], "eu"), place / "0a1b_v1$k$dataset")
+    if is_made_anew:
+        driver.create(name, FIELDS, BY_REGION)
+    with pytest.raises(
+        WorkerFailed, match=r"Cannot find table lance\.shop\.orders: it was dropped meanwhile"
+    ) as failed:
+        driver.connection.upload(write, rows([3], "eu"))
+    assert failed.value.condition == "TABLE_NOT_FOUND"
+
+
 @pytest.mark.parametrize("is_plain", [False, True], ids=["partitioned", "plain"])
 def test_a_table_dropped_before_its_tasks_read_is_named_by_them(
     driver: Driver, tmp_path: Path, *, is_plain: bool

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.catalog.columns.text_lengths import within_lengths
-from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.layouts import STORED_TABLES
+from pennon.catalog.tables.loaded_table import missed_by_name
 from pennon.execution import Fragment, run
 from pennon.execution.process_cost import ProcessCost, peak_bytes
 from pennon.leaf.changes.deleted_rows import collect_deleted
@@ -170,8 +170,9 @@ def _staged(token: WriteToken, upward: ArrowStreamReader) -> WriteReply:
     batches = _cast(upward.open(), token.schema)
     if not token.mode.is_row_level:  # rows that were there keep the texts that they have
         batches = within_lengths(batches, token.schema, token.table.name)
-    with by_name(token.table.name):
-        staged = STORED_TABLES[token.table.layout].stage(batches, token.schema, token.target)
+    target = token.target
+    with missed_by_name(token.table.name, target.location, target.storage_options):
+        staged = STORED_TABLES[token.table.layout].stage(batches, token.schema, target)
     return WriteReply(staged.texts, staged.num_rows, staged.num_bytes)
 
 
