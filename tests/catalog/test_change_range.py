@@ -112,6 +112,19 @@ def test_a_version_and_a_time_that_comes_before_it_are_no_range(tmp_path: Path) 
         versions(start_micros=times[last], end=str(first))
 
 
+@pytest.mark.parametrize("key", ["a b", "`a b`", " `a b` , n", "`n`,`a b`"])
+def test_the_columns_of_a_procedure_stand_in_backquotes_or_not(tmp_path: Path, key: str) -> None:
+    schema = pa.schema([("a b", pa.int64()), ("n", pa.int64()), ("v", pa.int64())])
+    table = pennon.create(str(tmp_path / "t"), schema)
+    since = table.append([{"a b": 1, "n": 1, "v": 1}])
+    table.update({"v": 2})
+    catalog = Catalog("lance", str(tmp_path))
+    named = {"table": table.location}
+    changes = call(catalog, "changes", {**named, "from_version": since, "key": key}).rows
+    assert [change[0] for change in changes] == ["update_preimage", "update_postimage"]
+    assert call(catalog, "analyze", {**named, "columns": key}).rows[0][0] == 1
+
+
 def test_a_version_that_a_plain_dataset_lacks_is_refused_by_the_name_of_the_table(
     tmp_path: Path,
 ) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pennon.spec.listed_columns import listed_columns
+
 __all__ = ["STATISTICS_COLUMNS", "CountedColumns"]
 
 STATISTICS_COLUMNS: Final = "write.statistics.columns"
@@ -42,7 +44,7 @@ class CountedColumns:
             return cls()
         if text.isdecimal():
             return cls(int(text))
-        return cls(0, frozenset(part.strip().strip("`").lower() for part in text.split(",")))
+        return cls(0, frozenset(name.lower() for name in listed_columns(text)))
 
     def has(self, path: tuple[str, ...], num_before: int) -> bool:
         """Whether a column is counted.

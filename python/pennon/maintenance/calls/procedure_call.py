@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pennon.catalog.configured_catalog import is_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.table_name import parts_of
+from pennon.spec.listed_columns import listed_columns
 
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
@@ -68,6 +69,10 @@ class ProcedureCall:
         """Give a text, where one was given."""
         value = self.arguments.get(parameter)
         return value if isinstance(value, str) else None
+
+    def columns(self, parameter: str) -> list[str]:
+        """Give the names of columns in a text; none where none was given."""
+        return listed_columns(self.text(parameter))
 
     def number(self, parameter: str) -> int | None:
         """Give a number, where one was given."""

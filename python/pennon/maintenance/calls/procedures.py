@@ -124,11 +124,10 @@ def _compact(call: ProcedureCall) -> Rows:
 
 
 def _analyze(call: ProcedureCall) -> Rows:
-    names = call.text("columns").split(",")
     done = analyze(
         call.location,
         call.storage,
-        columns=[name.strip().strip("`") for name in names if name.strip()],
+        columns=call.columns("columns"),
         where=call.optional_text("where"),
         time_zone=call.time_zone,
     )

@@ -26,9 +26,7 @@ def _changes(call: ProcedureCall) -> Rows:
     until = call.number("to_version")
     start = load(call.catalog, parts, str(call.number("from_version")))
     end = load(call.catalog, parts, None if until is None else str(until))
-    key = call.text("key")
-    names = [name.strip() for name in key.split(",")] if key else []
-    return tuple(told_changes(read_changes(end, start, names)))
+    return tuple(told_changes(read_changes(end, start, call.columns("key"))))
 
 
 def _set_transaction_mode(call: ProcedureCall) -> Rows:

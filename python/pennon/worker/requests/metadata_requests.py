@@ -22,6 +22,7 @@ from pennon.errors import (
 from pennon.execution import BatchStream
 from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection, tables_of
 from pennon.metadata_tables.change_feed import ChangeRange, change_feed
+from pennon.spec.listed_columns import listed_columns
 from pennon.worker.messages import messages as m
 from pennon.worker.messages.metadata_messages import LoadChanges, MetadataRows, ReadMetadata
 from pennon.worker.messages.scan_messages import ReadReply
@@ -137,7 +138,7 @@ def load_changes(request: LoadChanges) -> m.TableReply:
             request.start_inclusive,
             request.end_inclusive,
         ),
-        [part.strip() for part in options.get("key", "").split(",") if part.strip()],
+        listed_columns(options.get("key", "")),
         is_paired=request.compute_updates,
         is_net=request.deduplication.lower() == _NET_CHANGES,
     )
