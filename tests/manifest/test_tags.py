@@ -99,6 +99,23 @@ def test_tags_are_made_moved_and_dropped_as_statements_say(table: PartitionedNam
     assert table.tags() == {}
 
 
+def test_main_names_the_newest_version_wherever_a_tag_names_one(
+    table: PartitionedNamespace, tmp_path: Path
+) -> None:
+    since = table.version
+    table.append([{"id": 3, "region": "eu"}])
+    refs = {row["name"]: row["snapshot_id"] for row in table.metadata("refs").to_pylist()}
+    assert pennon.open(table.location, "main").version == refs["main"] == table.version
+    assert ids(table, "main") == ids(table)
+    assert table.changes(since, "main")["id"].to_pylist() == [3]
+    plain = str(tmp_path / "plain.lance")
+    lance.write_dataset(pa.table({"id": [1]}), plain)
+    pennon.open(plain).append([{"id": 2}])
+    assert pennon.open(plain, "main").version == 2
+    with pytest.raises(TableVersionNotFound, match="it has no tags"):
+        pennon.open(table.location, "Main")
+
+
 @pytest.mark.parametrize(
     ("statement", "error"),
     [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.manifest.versions.tags import tags_of
+from pennon.manifest.versions.tags import MAIN, tags_of
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _schema(_: Snapshot) -> pa.Schema:
 
 def _rows(snapshot: Snapshot, _: Selection) -> Iterator[pa.Table]:
     rows: list[dict[str, object]] = [
-        {"name": "main", "type": "BRANCH", "snapshot_id": snapshot.version}
+        {"name": MAIN, "type": "BRANCH", "snapshot_id": snapshot.version}
     ]
     rows += [
         {

@@ -25,6 +25,9 @@ def test_tags_are_made_read_and_dropped(spark: SparkSession, namespace: str) -> 
     assert spark.read.option("versionAsOf", "before-load").table(table).count() == 2
     parts = spark.sql(f"SELECT * FROM {table}.partitions VERSION AS OF 'before-load'")
     assert parts.count() == 2
+    newest = spark.sql(f"SELECT id FROM {table} VERSION AS OF 'main' ORDER BY id")
+    assert [row.id for row in newest.collect()] == [2, 3]
+    assert spark.read.option("versionAsOf", "main").table(table).count() == 2
     spark.sql(f"BEGIN ALTER TABLE {table} CREATE OR REPLACE TAG `before-load`; END")
     refs = spark.sql(f"SELECT name, type, snapshot_id FROM {table}.refs ORDER BY type").collect()
     assert [(row.name, row.type) for row in refs] == [("main", "BRANCH"), ("before-load", "TAG")]

@@ -34,7 +34,7 @@ from pennon.manifest import Snapshot
 from pennon.manifest.partition_struct import struct_fields
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.table_layout import TableLayout
-from pennon.manifest.versions.tags import listed_names, tags_of
+from pennon.manifest.versions.tags import MAIN, listed_names, tags_of
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
@@ -139,7 +139,7 @@ def load(
         catalog: The catalog.
         identifier: Namespaces and name, or one path or URL.
         version: VERSION AS OF, a version of ``__manifest`` (of the dataset for a plain one), or the
-            name of a tag.
+            name of a tag, or ``main`` for the newest.
         timestamp_micros: TIMESTAMP AS OF, in microseconds since the epoch.
 
     Raises:
@@ -297,7 +297,7 @@ def _open(
 def _number(
     table: str, location: str, version: str | None, storage: Mapping[str, str]
 ) -> int | None:
-    """Give the number of a version, which may be named by a tag."""
+    """Give the number of a version, which may be named by a tag or ``main``."""
     if version is None:
         return None
     if not version.strip().isdecimal():
@@ -314,6 +314,8 @@ def _tagged(table: str, location: str, name: str, storage: Mapping[str, str]) ->
     newest = _open(location, None, None, storage)
     tags = {} if newest is None else tags_of(newest.manifest)
     if name not in tags:
+        if newest is not None and name == MAIN:
+            return newest.version
         raise TableVersionNotFound(
             table=table,
             asked=f"at version {name!r}",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HELD",
+    "MAIN",
     "Tag",
     "drop_tag",
     "expiring",
@@ -39,7 +40,8 @@ __all__ = [
 # Lance lists no tags at all any more where one has a letter beyond ASCII in its name.
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 _RETAINED: Final = "pennon.max-ref-age-ms"
-_MAIN: Final = "main"
+# What Lance and Iceberg call the line of versions itself; it names the newest of them.
+MAIN: Final = "main"
 _LISTINGS: Final = 9
 _MILLISECOND: Final = timedelta(milliseconds=1)
 # A tag that only holds a version while something reads it. Lance makes a tag before it can be told
@@ -282,8 +284,8 @@ def check_name(name: str, table: str) -> None:
     advice = "Use letters, digits, '.', '_' and '-', as in release-2026.1"
     if name.isdecimal():
         why = "VERSION AS OF would read a name of digits as a version"
-    elif name.lower() == _MAIN:
-        why = f"{_MAIN} is the line of versions itself"
+    elif name.lower() == MAIN:
+        why = f"{MAIN} is the line of versions itself"
     elif not _NAME.fullmatch(name):
         why = "a name has at most 128 of a few characters, the first of them no '.'"
     elif ".." in name or name.endswith((".", ".lock")):
