@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,6 +120,9 @@ def test_an_overwrite_is_not_by_a_metadata_column(
         "s.place LIKE 'b%' OR s.place <> 'a'",
         "n IN (7, NULL)",
         "CAST(n AS STRING) = '7'",
+        "coalesce(s.place, 'b') = 'b' AND n % 2 = 1",
+        "s.place LIKE '%b%' OR CASE WHEN n IS NULL THEN true ELSE false END",
+        "greatest(n, 3) = 3 OR if(n > 100, true, false)",
     ],
 )
 def test_a_condition_overwrites_the_rows_that_spark_finds(
@@ -136,6 +140,51 @@ def test_a_condition_overwrites_the_rows_that_spark_finds(
     assert 0 < len(kept) < 4
     spark.table(name).where("id > 4").writeTo(name).overwrite(expr(condition))
     assert sorted(spark.table(name).select("id").collect()) == sorted(kept)
+
+
+def _written(spark: SparkSession, name: str, condition: str) -> bool:
+    """Whether REPLACE WHERE takes a condition; of what it refuses, the table keeps all."""
+    before = sorted_rows(spark.table(name))
+    statement = f"INSERT INTO {name} REPLACE WHERE {condition} SELECT * FROM {name}"
+    refusal = None
+    try:
+        spark.sql(f"{statement} WHERE {condition}")
+    except AnalysisException as refused:
+        refusal = str(refused)
+    assert sorted_rows(spark.table(name)) == before, condition
+    kinds = "CONDITION_NOT_SUPPORTED|NOT_WHOLE_PARTITIONS|cannot translate"
+    assert refusal is None or re.search(kinds, refusal), condition
+    return refusal is None
+
+
+def test_what_replace_where_takes_is_what_the_page_on_sql_lists(
+    spark: SparkSession, namespace: str
+) -> None:
+    name = f"{namespace}.listed"
+    spark.sql(f"CREATE TABLE {name} (k INT, dep STRING, at TIMESTAMP)")
+    for field in ("k", "dep", "months(at)"):
+        spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD {field}")
+    spark.sql(
+        f"INSERT INTO {name} VALUES (1, 'eu', TIMESTAMP '2024-03-05 10:00:00'),"
+        " (2, 'us', TIMESTAMP '2024-04-05 10:00:00')"
+    )
+    of_time = ["year(at) = 2024 AND month(at) = 3", "to_date(at) < DATE '2024-04-01'"]
+    taken = ["dep LIKE 'e%'", "endswith(dep, 's')", "nvl(dep, 'x') = 'eu'", *of_time]
+    refused = [
+        *("lower(dep) = 'eu'", "concat(dep, 'x') = 'eux'", "substr(dep, 1, 1) = 'e'"),
+        *("dep LIKE 'e_'", "dep RLIKE 'e'", "length(dep) = 2", "trim(dep) = 'eu'"),
+        *("k + 1 = 2", "k * 2 = 2", "abs(k) = 1", "year(at) * 100 + month(at) = 202403"),
+        "date_trunc('month', at) = TIMESTAMP '2024-03-01'",
+        "date_format(at, 'yyyy-MM') = '2024-03'",
+    ]
+    assert [condition for condition in taken if not _written(spark, name, condition)] == []
+    assert [condition for condition in refused if _written(spark, name, condition)] == []
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        assert [condition for condition in of_time if _written(spark, name, condition)] == []
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
 
 
 def test_dynamic_overwrite_replaces_what_the_rows_fall_into(
