@@ -8,15 +8,12 @@ fragments change, so a reader of the version before sees what it saw.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import lance
-import numpy as np
 
 from pennon.errors import InternalError
 from pennon.leaf.changes.fragment_copy import copied_without, is_copyable
-from pennon.leaf.read.metadata_columns import ROW_ADDRESS
-from pennon.leaf.row_addresses import addresses_in
 from pennon.leaf.write.leaf_commit import commit_operation, prepared_fragments
 
 if TYPE_CHECKING:
@@ -24,15 +21,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from lance.fragment import FragmentMetadata
-    from numpy.typing import NDArray
 
     from pennon.leaf.changes.deleted_rows import DeletedRows
     from pennon.leaf.write.staged_partition import StagedPartition
 
 __all__ = ["change_rows", "deletions", "has_same_fragments"]
-
-# A list of addresses is one look-up per row; ranges are compared one after the other.
-_MOST_RANGES: Final = 16
 
 
 def change_rows(
@@ -93,44 +86,18 @@ def deletions(
         fragment = dataset.get_fragment(number)
         if fragment is None:
             raise InternalError(what=f"rows of fragment {number} of {deleted.location} are to go")
-        left = _without_rows(dataset, number, offsets)
-        if left is None:
-            removed.append(number)
-            continue
-        gone = fragment.count_rows() - left.num_rows
+        # By offsets: a condition on millions of addresses takes Lance minutes and gigabytes.
+        left = fragment.delete_rows(offsets)
+        gone = fragment.count_rows() - (left.num_rows if left is not None else 0)
         if gone != len(offsets):
             raise InternalError(
                 what=f"{len(offsets)} rows of {deleted.location} were to go, and {gone} went"
             )
-        updated.append(left)
+        if left is None:
+            removed.append(number)
+        else:
+            updated.append(left)
     return updated, removed
-
-
-def _without_rows(
-    dataset: lance.LanceDataset, number: int, offsets: NDArray[np.int64]
-) -> FragmentMetadata | None:
-    """Give a fragment without some rows; None where no row is left."""
-    fragment = dataset.get_fragment(number)
-    if fragment is None or fragment.count_rows() == len(offsets):
-        return None
-    addresses = addresses_in(number, offsets)
-    if len(addresses) * 2 <= fragment.physical_rows:
-        return fragment.delete(_condition(addresses))
-    rows = dataset.scanner(columns=[ROW_ADDRESS.name], fragments=[fragment]).to_table()
-    present = rows[ROW_ADDRESS.name].to_numpy().astype(np.int64)
-    return fragment.delete(f"NOT ({_condition(np.setdiff1d(present, addresses))})")
-
-
-def _condition(addresses: NDArray[np.int64]) -> str:
-    """Name rows by their addresses: by ranges where a few cover all of them."""
-    starts = np.flatnonzero(np.diff(addresses, prepend=addresses[0] - 2) != 1)
-    if len(starts) > _MOST_RANGES:
-        return f"_rowaddr IN ({', '.join(map(str, addresses.tolist()))})"
-    ends = np.append(starts[1:], len(addresses)) - 1
-    return " OR ".join(
-        f"(_rowaddr >= {first} AND _rowaddr <= {last})"
-        for first, last in zip(addresses[starts], addresses[ends], strict=True)
-    )
 
 
 def has_same_fragments(
