@@ -51,6 +51,27 @@ def test_a_column_that_is_constant_below_has_its_values_above(
         assert_same(spark, query)
 
 
+NO_ROWS = "(SELECT * FROM y WHERE i > 9)"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT 'sun' AS day, count(*), sum(v) FROM {NO_ROWS} GROUP BY 1",
+        f"SELECT (SELECT count(*) FROM {NO_ROWS} GROUP BY 'x') AS n, id FROM x",
+        f"SELECT id, n FROM x JOIN (SELECT 3 k, count(*) n FROM {NO_ROWS} GROUP BY 1) ON i = k",
+        f"SELECT id FROM x WHERE i IN (SELECT 3 FROM {NO_ROWS} GROUP BY 1 HAVING count(*) = 0)",
+        f"SELECT c, max(s) FROM (SELECT 'x' AS c, s FROM {NO_ROWS}) GROUP BY c",
+        f"SELECT n, count(*) FROM (SELECT count(*) AS n FROM {NO_ROWS} GROUP BY NULL) GROUP BY n",
+        "SELECT 'all' AS day, count(*), max(s) FROM y GROUP BY 1",
+    ],
+)
+def test_no_rows_are_no_group_of_a_constant(spark: SparkSession, query: str) -> None:
+    assert_same(spark, query)
+    with conf(spark, ONE_TASK):
+        assert_same(spark, query)
+
+
 def test_leaves_of_other_constants_have_their_first_rows(
     spark: SparkSession, namespace: str
 ) -> None:

@@ -13,7 +13,7 @@ from pennon.predicate.expressions.aggregates import is_cut
 from pennon.predicate.expressions.distributions import OF_WHOLE_GROUPS
 from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.semantics import Declined
-from pennon.predicate.typed import is_carried, opaque
+from pennon.predicate.typed import binary, integer, is_carried, opaque
 from pennon.pushdown.selects.aggregated import with_argument_columns
 from pennon.pushdown.selects.counted_together import counted_together
 from pennon.pushdown.selects.selected import Selected, named, selected_from
@@ -110,4 +110,10 @@ def grouped(
         # Spark leaves out the functions that nobody reads; their one row remains.
         columns.append(named(exp.Count(this=exp.Star()), _ROWS))
     select = selected_from(below, name, columns)
-    return Selected(select.group_by(*keys, copy=False) if keys else select, types)
+    if keys:
+        select.group_by(*keys, copy=False)
+    if keys and not any(isinstance(key, exp.Column) for key in keys):
+        # DataFusion leaves out keys that are constants, and has one group of no rows then.
+        rows = exp.Count(this=exp.Star())
+        select.having(binary(exp.GT, rows, integer(0, pa.int64())), copy=False)
+    return Selected(select, types)
