@@ -53,6 +53,8 @@ LEFT_TO_SPARK = [
         "SELECT i, max_by(s, n, 2) FROM {x} GROUP BY i",
         marks=pytest.mark.skipif(pyspark.__version__ < "4.2", reason="takes two arguments there"),
     ),
+    "SELECT i, min(CASE WHEN flag THEN struct(id, n) END) FROM {x} GROUP BY i",
+    "SELECT max(IF(i16 > 3, struct(v, s), NULL)), max(struct(i, s)) FROM {x}",
     "SELECT i, max_by(10 DIV i16, n) FROM {x} WHERE i16 <> 0 GROUP BY i",
 ]
 NUMBERED = "(SELECT *, unix_micros(ts) + i16 * 7 + coalesce(id, 99) * 1000 AS n FROM x)"

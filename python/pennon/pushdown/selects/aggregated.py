@@ -62,10 +62,14 @@ def aggregated(
         return Typed(exp.Count(this=exp.Star()), pa.int64())
     if call.name in ("count", "count_distinct"):
         return _count(call, columns, semantics)
-    if call.name in ("min", "max"):
-        return _extreme(call, columns, semantics)
+    if call.name in ("min_by", "max_by"):
+        return _extreme_pair(call, columns, semantics)
     value = typed_expression(call.argument, columns, semantics)
     match call.name:
+        case "min":
+            return extreme(exp.Min, value)
+        case "max":
+            return extreme(exp.Max, value)
         case "sum":
             return total(value, semantics)
         case "sum_distinct":
@@ -104,15 +108,15 @@ def _of_two(
     return percentile(value, other, semantics, is_reversed=is_reversed)
 
 
-def _extreme(
+def _extreme_pair(
     call: AggregateCall, columns: Mapping[str, pa.DataType], semantics: Semantics
 ) -> Typed:
-    operator = exp.Max if call.name == "max" else exp.Min
+    # A pair that a user compares may have no first value, and is the least one then.
     together = values_together(call.argument, columns, semantics)
     if together is None:
-        return extreme(operator, typed_expression(call.argument, columns, semantics))
+        raise Declined(why=f"a {call.name} of one value")
     is_counted, values = together
-    return extreme_pair(operator, is_counted, values)
+    return extreme_pair(exp.Max if call.name == "max_by" else exp.Min, is_counted, values)
 
 
 def with_argument_columns(

@@ -111,8 +111,6 @@ def _part(call: AggregateCall, columns: AbstractSet[str], *, ansi: bool) -> Aggr
     if call.name not in _IN_PARTS or names is None or not names <= columns:
         return None
     kind = call.argument.type
-    if call.type is not None and pa.types.is_struct(call.type):
-        return None
     if call.name != "sum":
         return call
     if kind is None:

@@ -22,6 +22,8 @@ _FUNCTIONS: Mapping[str, str] = MappingProxyType(
     {
         "Min": "min",
         "Max": "max",
+        "MinBy": "min_by",
+        "MaxBy": "max_by",
         "BitAndAgg": "bit_and",
         "BitOrAgg": "bit_or",
         "BitXorAgg": "bit_xor",

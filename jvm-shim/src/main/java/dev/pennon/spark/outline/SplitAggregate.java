@@ -305,7 +305,7 @@ public final class SplitAggregate {
         List.of(by.orderingExpr(), by.valueExpr()), List.of(by.orderingExpr()), filter);
     AggregateFunction extreme = by instanceof MaxBy ? new Max(pair) : new Min(pair);
     return new GetStructField(
-        part(extreme.getClass().getSimpleName(), pair, extreme), 1, Option.empty());
+        part(by.getClass().getSimpleName(), pair, extreme), 1, Option.empty());
   }
 
   /** Several values as one, NULL where one of some others is. */
