@@ -26,6 +26,7 @@ _OVERFLOWS: Final = (
     "is out of range",
     "overflow",
     "can't cast value",
+    "converted value exceeds the representable",
 )
 TOO_MANY_ROWS: Final = "rows of a subquery for one value: "
 """What stands before their number where a query finds too many."""

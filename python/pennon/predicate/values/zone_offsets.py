@@ -149,7 +149,7 @@ class ZoneOffsets:
     def _in_known(self, times: Micros) -> tuple[Micros, Micros | int]:
         """Move times into the years whose changes are known; say by how much."""
         if len(times) and (times.min() < _LEAST or times.max() > _MOST):
-            raise MomentOutOfRange("a timestamp out of range")
+            raise MomentOutOfRange("a timestamp is out of range")
         if self.repeats_from is None or not len(times) or times.max() < self.repeats_from:
             return times, 0
         cycles = np.maximum((times - self.repeats_from) // _CYCLE_MICROS + 1, 0)
