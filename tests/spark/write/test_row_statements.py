@@ -283,6 +283,34 @@ def test_a_source_of_the_same_partitioning_is_joined_without_a_shuffle(
     assert shuffles_in(joined.group()) == 0, plan
 
 
+@pytest.mark.parametrize(
+    ("values", "condition", "rows"),
+    [
+        ("v = (SELECT max(w) FROM s WHERE s.id = t.id)", "id < 4", [10, None, 31]),
+        (
+            "v = CASE WHEN EXISTS (SELECT 1 FROM s WHERE s.id = t.id) THEN 0 ELSE v END",
+            "",
+            [0, 2, 0],
+        ),
+        ("v = IF(t.id IN (SELECT id FROM s), -v, 7)", "", [-1, 7, -3]),
+        ("dep = (SELECT 'n' WHERE t.id = 2), v = (SELECT count(*) FROM s)", "id = 2", [1, 3, 3]),
+        (
+            "v = t._spec_version + (SELECT count(*) FROM s WHERE s.id = t.id)",
+            "t._spec_version = 1 AND id IN (SELECT id FROM s)",
+            [2, 2, 3],
+        ),
+    ],
+)
+def test_values_are_subqueries_of_the_row(
+    spark: SparkSession, table: str, values: str, condition: str, rows: list[int | None]
+) -> None:
+    source = "VALUES (1, 10), (3, 30), (3, 31) AS s(id, w)"
+    spark.sql(f"SELECT * FROM {source}").createOrReplaceTempView("s")
+    spark.sql(f"UPDATE {table} t SET {values} WHERE t.id < 4 AND {condition or 'true'}")
+    assert [row.v for row in spark.table(table).orderBy("id").collect()] == [*rows, 4]
+    spark.catalog.dropTempView("s")
+
+
 def test_plain_datasets_change_row_by_row(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "plain.lance")
     lance.write_dataset(pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]}), path)

@@ -3,17 +3,21 @@ package dev.pennon.spark.statements;
 import static dev.pennon.spark.compat.Sequences.appended;
 import static dev.pennon.spark.compat.Sequences.items;
 
+import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.Sequences;
 import dev.pennon.spark.tables.PennonTable;
 import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.PennonRowLevelOperation;
+import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -23,6 +27,7 @@ import org.apache.spark.sql.catalyst.expressions.OuterReference;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Assignment;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
@@ -53,7 +58,7 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
       LogicalPlan shown = supplied(plan, metadataOf(original));
       return write.query() instanceof MergeRows
           ? shown.mapExpressions(part -> isSound(part) ? part : Literal.TrueLiteral())
-          : shown;
+          : shown.mapChildren(query -> query instanceof Expand ? computedBelow(query) : query);
     }
     if (plan instanceof OverwriteByExpression overwrite
         && overwrite.table() instanceof DataSourceV2Relation target
@@ -97,6 +102,22 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
             part ->
                 part instanceof SubqueryExpression source
                     && source.plan().exists(node -> node.missingInput().nonEmpty()));
+  }
+
+  /** The two rows of an update, whose subqueries a projection computes: they may not. */
+  private static LogicalPlan computedBelow(LogicalPlan rows) {
+    List<Alias> values = new ArrayList<>();
+    LogicalPlan over = rows.mapExpressions(value -> {
+      if (!SubqueryExpression.hasSubquery(value)) {
+        return value;
+      }
+      values.add(Columns.named(value, "value", NamedExpression.newExprId()));
+      return values.get(values.size() - 1).toAttribute();
+    });
+    NamedExpression[] computed = values.toArray(NamedExpression[]::new);
+    return values.isEmpty()
+        ? rows
+        : over.mapChildren(child -> new Project(appended(child.output(), computed), child));
   }
 
   private static Set<ExprId> metadataOf(DataSourceV2Relation relation) {
