@@ -16,6 +16,7 @@ from pennon.errors import (
     SchemaNotUnderstood,
     StorageFailure,
     TableWithoutColumns,
+    TextNotUtf8,
     ValuesNotUnderstood,
     WriteColumnTwice,
     WriteColumnUnknown,
@@ -36,6 +37,34 @@ def test_dicts_need_not_have_the_same_keys(tmp_path: Path) -> None:
     ]
     with pytest.raises(WriteColumnUnknown, match="column custmer to"):
         table.append([{"id": 1}, {"id": 2, "custmer": "c"}])
+
+
+NOT_UTF8 = pa.Array.from_buffers(
+    pa.utf8(), 2, [None, pa.array([0, 4, 5], pa.int32()).buffers()[1], pa.py_buffer(b"caf\xe9a")]
+)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        NOT_UTF8,
+        pa.StructArray.from_arrays([NOT_UTF8], ["s"]),
+        pa.ListArray.from_arrays([0, 1, 2], NOT_UTF8),
+        pa.MapArray.from_arrays([0, 1, 2], pa.array(["a", "b"]), NOT_UTF8),
+    ],
+    ids=["text", "struct", "list", "map"],
+)
+@pytest.mark.parametrize("is_partitioned", [True, False])
+def test_texts_that_are_none_are_refused(
+    tmp_path: Path, texts: pa.Array, *, is_partitioned: bool
+) -> None:
+    """Lance takes them, and no row of the leaf can be read afterwards."""
+    rows = pa.table({"id": pa.array([1, 2]), "t": texts})
+    partition_by = ["bucket(2, id)"] if is_partitioned else []
+    table = pennon.connect(tmp_path).create_table("t", rows.schema, partition_by=partition_by)
+    with pytest.raises(TextNotUtf8, match="column t"):
+        table.append(rows)
+    assert not table.scan().to_arrow().num_rows
 
 
 def test_dicts_within_rows_are_maps_where_the_column_is_one(tmp_path: Path) -> None:

@@ -84,6 +84,18 @@ class TextTooLong(PennonError):
     sql_state = "54006"
 
 
+class TextNotUtf8(PennonError):
+    """A row to write has a text that is no text."""
+
+    condition = "TEXT_NOT_UTF8"
+    template = (
+        "Cannot write to {table}: column {column} has a text that is not UTF-8. Read its file in"
+        " the encoding that it has, mend the text with make_valid_utf8({column}), or make the"
+        " column BINARY."
+    )
+    sql_state = "22021"
+
+
 class PartitionSourceDropped(PennonError):
     """Rows to write cannot be partitioned: the spec needs a column that was dropped."""
 

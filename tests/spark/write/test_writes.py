@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import expr, partitioning
 from tests.spark.assert_join import conf
-from tests.spark.statement_results import counted_rows
+from tests.spark.statement_results import counted_rows, sorted_rows
 
 import pennon
 
@@ -33,6 +33,22 @@ def test_inserts_append(spark: SparkSession, namespace: str) -> None:
         "SELECT id, 'x' AS s FROM RANGE(100) UNION ALL SELECT 7, 'y' UNION ALL SELECT NULL, 'z'"
     )
     assert counted_rows(spark.table(f"{namespace}.t")) == counted_rows(expected)
+
+
+def test_lines_of_another_encoding_are_refused(
+    spark: SparkSession, namespace: str, tmp_path: Path
+) -> None:
+    lines = tmp_path / "latin1.txt"
+    lines.write_bytes("café\nplain\n".encode("latin-1"))
+    name = f"{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (line STRING, day INT) PARTITIONED BY (day)")
+    read = spark.read.text(str(lines)).selectExpr("value AS line", "1 AS day")
+    with pytest.raises(PySparkException, match=f"TEXT_NOT_UTF8.*{name}.*line"):
+        read.writeTo(name).append()
+    read.withColumn("line", expr("make_valid_utf8(line)")).writeTo(name).append()
+    with pytest.raises(PySparkException, match="TEXT_NOT_UTF8"):
+        spark.sql(f"UPDATE {name} SET line = CAST(X'E9' AS STRING) WHERE line = 'plain'")
+    assert sorted_rows(spark.table(name)) == [("caf\ufffd", 1), ("plain", 1)]
 
 
 def test_dataframe_writer_creates_and_appends(spark: SparkSession, namespace: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pennon.catalog.columns.left_out_columns import with_defaults
 from pennon.catalog.columns.text_lengths import within_lengths
+from pennon.catalog.columns.valid_texts import valid_texts
 from pennon.maintenance.background.behind_commits import keep_behind, written_leaves
 from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.commit_record import CommitIdentity
@@ -94,7 +95,8 @@ def _staged_and_committed(
 ) -> int:
     stored = table.stored
     location = stored.snapshot.location
-    fitting = within_lengths(batches, stored.snapshot.schema.arrow, table.name)
+    texts = valid_texts(batches, table.name)
+    fitting = within_lengths(texts, stored.snapshot.schema.arrow, table.name)
     try:
         staged = stored.stage_unordered(fitting).texts
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.catalog.columns.text_lengths import within_lengths
+from pennon.catalog.columns.valid_texts import valid_texts
 from pennon.catalog.layouts import STORED_TABLES
 from pennon.catalog.tables.loaded_table import missed_by_name
 from pennon.execution import Fragment, run
@@ -167,7 +168,7 @@ def write_deletes(request: Mapping[str, object], frames: FrameSocket) -> None:
 
 
 def _staged(token: WriteToken, upward: ArrowStreamReader) -> WriteReply:
-    batches = _cast(upward.open(), token.schema)
+    batches = valid_texts(_cast(upward.open(), token.schema), token.table.name)
     if not token.mode.is_row_level:  # rows that were there keep the texts that they have
         batches = within_lengths(batches, token.schema, token.table.name)
     target = token.target
