@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.present import present
 
 from pennon.leaf import LeafViews, scan_view
 from pennon.leaf.read import keyed_rows, row_keys
@@ -34,9 +35,24 @@ KINDS: dict[str, tuple[pa.DataType, Callable, Callable]] = {
         int,
     ),
     "text": (pa.utf8(), lambda at: f"'{at}\\", lambda at: f"'{at}\\"),
+    "unsigned": (pa.uint64(), lambda at: (at + 5) << 60, lambda at: str((at + 5) << 60)),
     "decimal": (pa.decimal128(20, 2), lambda at: Decimal(at) / 4, lambda at: f"{at / 4:.2f}"),
     "boolean": (pa.bool_(), lambda at: at > 0, lambda at: "true" if at > 0 else "false"),
 }
+
+
+def test_keys_that_an_unsigned_column_cannot_have_are_left_out() -> None:
+    keys = RowKeys("k", (), ("-1", "7", "18446744073709551616"), has_null=False)
+    assert present(keys.values(pa.uint64())).to_pylist() == [7]
+
+
+@pytest.mark.parametrize("data_type", [pa.int64(), pa.date32(), pa.utf8(), pa.uint64()])
+def test_keys_of_another_type_leave_out_no_row(data_type: pa.DataType) -> None:
+    is_number = data_type in (pa.int64(), pa.date32())
+    keys = RowKeys("k", () if is_number else (1,), ("1",) if is_number else (), has_null=False)
+    assert keys.values(data_type) is None
+    rows = pa.record_batch({"k": pa.nulls(3, data_type)})
+    assert sum(batch.num_rows for batch in keys.matching(iter([rows]))) == 3
 
 
 def keys_of(values: list, column: str = "k") -> RowKeys:

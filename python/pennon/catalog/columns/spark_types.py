@@ -24,6 +24,7 @@ __all__ = [
     "arrow_type",
     "check_column_name",
     "check_structs",
+    "given_type",
     "length_limit",
     "spark_schema",
 ]
@@ -147,6 +148,16 @@ def arrow_type(spark: object, column: str) -> pa.DataType:
     if isinstance(spark, str) and spark.startswith(('"', "{")):
         spark = json.loads(spark)
     return _arrow_type(spark, (column,))
+
+
+def given_type(data_type: pa.DataType) -> pa.DataType:
+    """Give the type in which Spark takes values of a column, where it has none like the column's.
+
+    Example:
+        >>> given_type(pa.uint32()), given_type(pa.timestamp("s"))
+        (DataType(int64), TimestampType(timestamp[us]))
+    """
+    return _arrow_type(_spark_type(data_type, ()), ("",))
 
 
 def length_limit(spark: object) -> str | None:

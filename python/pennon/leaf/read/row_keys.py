@@ -29,6 +29,7 @@ _ROWS_PER_VALUE: Final = 4
 _HELD_BYTES: Final = 16 << 20
 _TRIED_ROWS: Final = 1 << 20
 _PLACES_PER_KEY: Final = 16
+_UNSIGNED: Final = pa.decimal128(20, 0)
 # Odd, of bits without a pattern: 2 to the 64th by the golden ratio.
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
@@ -59,6 +60,15 @@ class RowKeys:
         Args:
             data_type: That of the column.
         """
+        if self._are_of_another(data_type):
+            return None
+        if pa.types.is_uint64(data_type):
+            decimals = self._text_array.cast(_UNSIGNED)
+            has_place = pc.and_(
+                pc.greater_equal(decimals, pa.scalar(0, _UNSIGNED)),
+                pc.less(decimals, pa.scalar(1 << 64, _UNSIGNED)),
+            )
+            return decimals.filter(has_place).cast(data_type)
         if pa.types.is_integer(data_type):
             return self._number_array.cast(data_type)
         if pa.types.is_date32(data_type):
@@ -87,13 +97,19 @@ class RowKeys:
     def _looked_up(
         self, rows: Iterator[pa.RecordBatch], name: str, data_type: pa.DataType
     ) -> Iterator[pa.RecordBatch]:
-        if pa.types.is_integer(data_type) or pa.types.is_date32(data_type):
+        is_short = pa.types.is_date32(data_type) or _is_integer(data_type)
+        if is_short and not self._are_of_another(data_type):
             return _while_it_pays(rows, partial(self._with_numbers, name=name))
         values = self.values(data_type)
         if values is None:
             return rows
         together = _put_together(rows, _ROWS_PER_VALUE * len(values))
         return _while_it_pays(together, partial(_among, name, values))
+
+    def _are_of_another(self, data_type: pa.DataType) -> bool:
+        """Whether Spark has the column in another type than these keys are of."""
+        is_number = _is_integer(data_type) or pa.types.is_temporal(data_type)
+        return bool(self.texts if is_number else self.numbers)
 
     def _with_numbers(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
         column = batch.column(name)
@@ -114,6 +130,11 @@ class RowKeys:
     @cached_property
     def _sieve(self) -> _Sieve:
         return _Sieve.of(np.unique(self._number_array.to_numpy()))
+
+
+def _is_integer(data_type: pa.DataType) -> bool:
+    """Whether it is an integer for Spark, too, where UINT64 is DECIMAL."""
+    return bool(pa.types.is_integer(data_type) and not pa.types.is_uint64(data_type))
 
 
 def _among(name: str, values: pa.Array, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -18,6 +18,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+import pyarrow as pa
 from sqlglot import exp, parse_one
 
 from pennon.errors import PennonError
@@ -32,8 +33,6 @@ from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import pyarrow as pa
 
     from pennon.planning.binding.bound_predicate import SourceColumn
     from pennon.transforms.transform import Transform
@@ -107,6 +106,8 @@ def transformed_column(node: exp.Expr, schema: pa.Schema) -> TransformedColumn |
     if path is None or call.parameter <= 0:
         return None
     source = resolve_column(path, schema)
+    if pa.types.is_uint64(source.type):  # whose values Spark makes of a DECIMAL
+        return None
     transform = _WITH_PARAMETER[call.name](call.parameter)
     try:
         return TransformedColumn(transform, source, transform.result_type([source.type]))

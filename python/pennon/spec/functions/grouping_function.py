@@ -90,12 +90,14 @@ class GroupingFunction:
         """The name of Spark's function of one column; None when Spark cannot express it."""
         if len(self.source_types) != 1 or not self.is_constant_for_spark:
             return None
+        if self._is_of_decimals and not self.is_identity:
+            return None
         return self.transform.spark_function(self.source_types)
 
     @property
     def is_known_to_jvm(self) -> bool:
         """Whether Spark can compute the function for a side that has no partitioning."""
-        return not isinstance(self.transform, Expression)
+        return not isinstance(self.transform, Expression) and not self._is_of_decimals
 
     @property
     def is_identity(self) -> bool:
@@ -109,6 +111,14 @@ class GroupingFunction:
         Spark joins -0.0 with 0.0 but hashes their bits, so float sources cannot be keys.
         """
         return not any(pa.types.is_floating(source) for source in self.source_types)
+
+    @property
+    def _is_of_decimals(self) -> bool:
+        """Whether Spark has a source in another type, of which it makes other values.
+
+        UINT64 is DECIMAL there, of which the bytes are hashed and not the eight of the number.
+        """
+        return any(map(pa.types.is_uint64, self.source_types))
 
     def _one_column(self) -> Transform:
         """See a multi_bucket of one column as the bucket that it is."""

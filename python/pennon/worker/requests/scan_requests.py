@@ -16,7 +16,7 @@ import pyarrow as pa
 from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.columns.catalog_text import catalog_text, is_estimated_type
 from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
-from pennon.catalog.columns.spark_types import arrow_schema
+from pennon.catalog.columns.spark_types import arrow_schema, given_type
 from pennon.catalog.partitioning import sort_key
 from pennon.catalog.read_options import check_read_options
 from pennon.grouping.key_grouping import report
@@ -147,7 +147,7 @@ def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
     grouping = report(snapshot, plan, frozenset(column_paths(schema)))
     columns = {"object_id": leaves["object_id"], "split": split_column(leaves)}
     if grouping is not None:
-        values = grouping.values
+        values = _as_given(grouping.values)
         columns.update(zip(values.column_names, values.columns, strict=True))
     return m.SplitsReply(arrow=True), pa.table(columns)
 
@@ -192,4 +192,11 @@ def summarize_columns(request: m.SummarizeColumns) -> m.SummarizeColumnsReply:
 def partition_tuples(request: m.PartitionTuples) -> tuple[m.PartitionTuplesReply, pa.Table]:
     """Answer ``partition_tuples``."""
     plan = find_plan(request.catalog, request.plan).plan
-    return m.PartitionTuplesReply(arrow=True), identity_tuples(plan, request.columns)
+    tuples = identity_tuples(plan, request.columns)
+    return m.PartitionTuplesReply(arrow=True), _as_given(tuples)
+
+
+def _as_given(values: pa.Table) -> pa.Table:
+    """Give partition values in the types that Spark has for their columns."""
+    types = [given_type(column.type) for column in values.schema]
+    return values.cast(pa.schema(list(zip(values.column_names, types, strict=True))))
