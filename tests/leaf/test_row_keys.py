@@ -44,6 +44,8 @@ KINDS: dict[str, tuple[pa.DataType, Callable, Callable]] = {
 def test_keys_that_an_unsigned_column_cannot_have_are_left_out() -> None:
     keys = RowKeys("k", (), ("-1", "7", "18446744073709551616"), has_null=False)
     assert present(keys.values(pa.uint64())).to_pylist() == [7]
+    keys = RowKeys("k", (-1, 7, 1 << 32), (), has_null=False)
+    assert present(keys.values(pa.uint32())).to_pylist() == [7]
 
 
 @pytest.mark.parametrize("data_type", [pa.int64(), pa.date32(), pa.utf8(), pa.uint64()])

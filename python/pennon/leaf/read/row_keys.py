@@ -63,14 +63,9 @@ class RowKeys:
         if self._are_of_another(data_type):
             return None
         if pa.types.is_uint64(data_type):
-            decimals = self._text_array.cast(_UNSIGNED)
-            has_place = pc.and_(
-                pc.greater_equal(decimals, pa.scalar(0, _UNSIGNED)),
-                pc.less(decimals, pa.scalar(1 << 64, _UNSIGNED)),
-            )
-            return decimals.filter(has_place).cast(data_type)
+            return _fitting(self._text_array.cast(_UNSIGNED), data_type)
         if pa.types.is_integer(data_type):
-            return self._number_array.cast(data_type)
+            return _fitting(self._number_array, data_type)
         if pa.types.is_date32(data_type):
             return self._number_array.cast(pa.int32()).cast(data_type)
         if pa.types.is_timestamp(data_type) and data_type.unit == "us":
@@ -130,6 +125,14 @@ class RowKeys:
     @cached_property
     def _sieve(self) -> _Sieve:
         return _Sieve.of(np.unique(self._number_array.to_numpy()))
+
+
+def _fitting(keys: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Give the keys that an integer type has; an unsigned column is of a wider one for Spark."""
+    limits = np.iinfo(data_type.to_pandas_dtype())
+    least, most = pa.scalar(int(limits.min), keys.type), pa.scalar(int(limits.max), keys.type)
+    is_between = pc.and_(pc.greater_equal(keys, least), pc.less_equal(keys, most))
+    return keys.filter(is_between).cast(data_type)
 
 
 def _is_integer(data_type: pa.DataType) -> bool:
