@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from operator import eq, ge, gt, le, lt, ne
 from random import Random
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -93,6 +96,36 @@ def test_float_literals_that_spark_compares_inexactly_stay_as_they_are() -> None
 def test_zoned_times_turn_into_dates_in_utc_only() -> None:
     assert "date_part" in _bound("year(ts) = 2012", "Asia/Tokyo")
     assert "date_part" not in _bound("year(n) = 2012", "Asia/Tokyo")
+
+
+@pytest.mark.parametrize(
+    ("function", "width", "is_cut"),
+    [
+        ("unix_seconds(ts)", 1_000_000, False),
+        ("unix_millis(ts)", 1_000, False),
+        ("unix_micros(ts)", 1, False),
+        ("CAST(ts AS BIGINT)", 1_000_000, False),
+        ("unix_timestamp(ts, 'yyyy-MM-dd HH:mm:ss')", 1_000_000, True),
+        ("to_unix_timestamp(ts)", 1_000_000, True),
+    ],
+)
+def test_numbers_since_1970_are_ranges_in_every_zone(
+    function: str, width: int, *, is_cut: bool
+) -> None:
+    times = [whole * width + part for whole in range(-3, 4) for part in (0, 1, width - 1)]
+    table = pa.table({"ts": pa.array([*times, None], pa.timestamp("us", "UTC"))})
+    compare = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+    for sql, operator in compare.items():
+        for number in range(-3, 4):
+            condition = _bound(f"{function} {sql} {number}", "Asia/Tokyo")
+            assert "unix" not in condition
+            rows = rows_over(f"SELECT `ts` FROM `t` WHERE {condition}", {"t": table})
+            values = {
+                time: math.trunc(Fraction(time, width)) if is_cut else time // width
+                for time in times
+            }
+            expected = [time for time in times if operator(values[time], number)]
+            assert rows["ts"].cast(pa.int64()).to_pylist() == expected, (sql, number)
 
 
 def test_in_other_zones_a_range_around_has_every_time_that_a_function_finds() -> None:

@@ -55,6 +55,10 @@ CASES = [
     (BY_TIME, "lance.system.months(ts) = 660", 1),
     (BY_TIME, "lance.system.year(ts) > 2024", 2),
     (BY_TIME, "lance.system.days(ts) BETWEEN 20089 AND 20095", 1),
+    (BY_TIME, "unix_timestamp(ts) BETWEEN 1733011200 AND 1735689599", 1),
+    (BY_TIME, "to_unix_timestamp(ts) >= 1735689600", 2),
+    (BY_TIME, "unix_micros(ts) < 1733011200000000 OR unix_millis(ts) < 0", 1),
+    (BY_TIME, "CAST(ts AS BIGINT) >= 1735689600", 2),
     # What days say of months: the function is tried on the days.
     (BY_TIME, "year(ts) * 100 + month(ts) >= 202501", 2),
     (BY_TIME, "year(ts) * 100 + month(ts) BETWEEN 202412 AND 202501", 2),

@@ -37,11 +37,17 @@ from pennon.predicate.values.intervals import DAY_MICROS, whole_interval
 from pennon.predicate.values.literals import arrow_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _CALENDAR = {"MONTH": "month", "DAY": "day", "DAYOFMONTH": "day", "HOUR": "hour"}
 _DATE_UNITS = ("YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK")
 _EPOCH_UNITS = ("years", "months", "days", "hours")
+_SINCE_EPOCH: Mapping[type[exp.Expr], str] = {
+    exp.UnixSeconds: "seconds",
+    exp.UnixMillis: "milliseconds",
+    exp.UnixMicros: "microseconds",
+    exp.StrToUnix: "cut seconds",
+}
 # What these count is no day and no point in time.
 _NUMBERS = ("years", "units")
 _PER_MICRO = {
@@ -177,6 +183,8 @@ class ColumnTerms:
                 return None if time is None else time.to_days()
             case exp.Year():
                 return self._year(node.this)
+            case exp.UnixSeconds() | exp.UnixMillis() | exp.UnixMicros() | exp.StrToUnix():
+                return self._since_epoch(_SINCE_EPOCH[type(node)], node.this)
             case exp.Month() | exp.Day() | exp.DayOfMonth() | exp.Hour():
                 return self._calendar(type(node).__name__.upper(), node.this)
             case exp.Extract() if node.name.upper() == "YEAR":
@@ -220,6 +228,13 @@ class ColumnTerms:
         part = _CALENDAR.get(call.name.upper())
         return None if part is None else _CalendarTerm(part, column)
 
+    def _since_epoch(self, unit: str, node: exp.Expression) -> TimeTerm | None:
+        """What counts from 1970 in UTC; for a time without a zone it would be in the session's."""
+        column = self._term(node)
+        if not isinstance(column, SourceColumn) or not pa.types.is_timestamp(column.type):
+            return None
+        return None if column.type.tz is None else TimeTerm(column, "micros").since_epoch(unit)
+
     def _cast(self, node: exp.Cast) -> _Term | None:
         inner, target = self._term(node.this), arrow_type(node.to)
         if target is None or inner is None:
@@ -233,6 +248,8 @@ class ColumnTerms:
                 return _Widened(inner, target)
         if isinstance(inner, _Widened) and is_widened(inner.target, target):
             return _Widened(inner.column, target)
+        if pa.types.is_int64(target):
+            return self._since_epoch("seconds", node.this)
         time = self._time(node.this)
         if time is None:
             return None

@@ -81,9 +81,13 @@ class TimeTerm:
         return TimeTerm(self.column, "years", (*days.steps, _first_day_of_year))
 
     def since_epoch(self, unit: str) -> TimeTerm:
-        """``years(…)``, ``months(…)``, ``days(…)``, ``hours(…)``: whole units since 1970."""
-        of_days = self.to_micros() if unit == "hours" else self.to_days()
-        return TimeTerm(self.column, "units", (*of_days.steps, _FIRST_OF_UNIT[unit]))
+        """Whole units since 1970: ``years(…)`` to ``hours(…)``, ``unix_seconds(…)`` and shorter.
+
+        Args:
+            unit: Its plural; ``cut seconds`` are those of ``unix_timestamp``, cut towards 1970.
+        """
+        counted = self.to_days() if unit in _UNITS_OF_DAYS else self.to_micros()
+        return TimeTerm(self.column, "units", (*counted.steps, _FIRST_OF_UNIT[unit]))
 
     def truncated(self, unit: str) -> TimeTerm | None:
         """date_trunc(unit, …); None for an unknown unit."""
@@ -272,11 +276,21 @@ def _first_day_of_month(months: int) -> int:
     return days_from_civil(1970 + months // 12, months % 12 + 1)
 
 
+def _first_of_cut_second(seconds: int) -> int:
+    width = _MICROS["SECOND"]
+    return seconds * width if seconds > 0 else (seconds - 1) * width + 1
+
+
+_UNITS_OF_DAYS = ("years", "months", "days")
 _FIRST_OF_UNIT: dict[str, Callable[[int], int]] = {
     "years": lambda years: _first_day_of_year(1970 + years),
     "months": _first_day_of_month,
     "days": lambda days: days,
     "hours": lambda hours: hours * _MICROS["HOUR"],
+    "seconds": lambda seconds: seconds * _MICROS["SECOND"],
+    "cut seconds": _first_of_cut_second,
+    "milliseconds": lambda milliseconds: milliseconds * _MICROS["MILLISECOND"],
+    "microseconds": lambda microseconds: microseconds,
 }
 
 
