@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Self
 
 from pennon.arguments import as_names, check_least, checked_methods
-from pennon.catalog.tables.loaded_table import Table, check_is_there, load, missed_by_name
+from pennon.catalog.tables.loaded_table import Table, load
+from pennon.catalog.tables.opened_location import check_is_there, missed_by_name
 from pennon.catalog.tables.row_history import read_changes
 from pennon.errors import NamespacePinned
 from pennon.manifest.table_layout import TableLayout

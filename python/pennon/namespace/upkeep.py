@@ -14,7 +14,7 @@ from pennon.arguments import (
     checked_methods,
     wrapped_methods,
 )
-from pennon.catalog.tables.loaded_table import missed_by_name
+from pennon.catalog.tables.opened_location import missed_by_name
 from pennon.errors import ArgumentRefused
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact

@@ -77,7 +77,7 @@ def test_the_first_version_is_the_empty_table(spark: SparkSession, namespace: st
         ("TIMESTAMP AS OF '2001-01-01'", "its first version is of"),
         ("VERSION AS OF 99", "its versions are 1 to 3"),
         ("VERSION AS OF 99999999999999999999", "numbers of 64 bits"),
-        ("VERSION AS OF 'main'", "whole numbers"),
+        ("VERSION AS OF 'trunk'", "whole numbers"),
     ):
         with pytest.raises(AnalysisException, match=why):
             spark.sql(f"SELECT * FROM {namespace}.t {asked}")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -14,16 +13,16 @@ import pyarrow as pa
 
 from pennon.caching import LOOK
 from pennon.catalog.columns.spark_types import spark_schema
-from pennon.catalog.configured_catalog import Catalog, absolute_place, is_local, is_path
+from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.layouts import StoredTable, stored_table
 from pennon.catalog.layouts.plain_snapshot import open_plain
 from pennon.catalog.partitioning import partitioning
+from pennon.catalog.tables.opened_location import DROPPED, open_location
 from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceHasNoManifest,
-    PathNotTable,
     TableFilesGone,
     TableMadeAnew,
     TableNotFound,
@@ -39,10 +38,9 @@ from pennon.manifest.versions.tags import MAIN, listed_names, tags_of
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
 
-__all__ = ["Table", "check_is_there", "load", "missed_by_name", "reopen", "reopen_newest"]
+__all__ = ["Table", "load", "reopen", "reopen_newest"]
 
 _LAST_VERSION = (1 << 64) - 1
-_DROPPED = "it was dropped meanwhile"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -154,7 +152,7 @@ def load(
     if len(identifier) == 1 and is_path(identifier[0]):
         location = absolute_place(identifier[0])
         number = _number(location, location, version, catalog.storage)
-        snapshot = _open(location, number, timestamp, catalog.storage)
+        snapshot = open_location(location, number, timestamp, catalog.storage)
         if snapshot is None:
             makes = "CREATE TABLE makes one, or save() in mode error or ignore"
             raise TableNotFound(table=location, near=f"nothing readable is there: {makes}")
@@ -210,7 +208,7 @@ def reopen(
             with contextlib.suppress(NamespaceHasNoManifest):
                 snapshot = open_snapshot(location, version, None, storage)
     if snapshot is None:
-        raise TableNotFound(table=name, near=_DROPPED)
+        raise TableNotFound(table=name, near=DROPPED)
     if _of_table(snapshot.identity) != _of_table(identity):
         raise TableMadeAnew(table=name, location=location)
     return snapshot
@@ -229,69 +227,17 @@ def reopen_newest(name: str, location: str, table_id: str, storage: Mapping[str,
         TableMadeAnew: Another table stands there by now.
         TableNotFound: Nothing is there any more.
     """
-    snapshot = _open(location, None, None, storage)
+    snapshot = open_location(location, None, None, storage)
     if snapshot is None:
-        raise TableNotFound(table=name, near=_DROPPED)
+        raise TableNotFound(table=name, near=DROPPED)
     with by_name(name):
         check_same_table(snapshot, table_id)
     return snapshot
 
 
-def check_is_there(name: str, location: str, storage: Mapping[str, str]) -> None:
-    """Miss a table that was opened earlier, where nothing is left at its location.
-
-    Args:
-        name: The table's name, for the error.
-        location: Path or URL.
-        storage: Given to Lance.
-
-    Raises:
-        TableNotFound: Nothing is there any more.
-        PathNotTable: Something else is.
-    """
-    if _open(location, None, None, storage) is None:
-        raise TableNotFound(table=name, near=_DROPPED)
-
-
-@contextlib.contextmanager
-def missed_by_name(name: str, location: str, storage: Mapping[str, str]) -> Iterator[None]:
-    """Say of a table that was dropped since it was opened that it was; failures are by its name.
-
-    Args:
-        name: The table's name.
-        location: Path or URL.
-        storage: Given to Lance.
-
-    Raises:
-        TableNotFound: Nothing is there any more.
-        NamespaceHasNoManifest: It is a plain dataset, and the statement is for others.
-    """
-    try:
-        with by_name(name):
-            yield
-    except NamespaceHasNoManifest:
-        check_is_there(name, location, storage)
-        raise
-
-
 def _of_table(identity: str) -> str:
     """Leave away how the leaves looked."""
     return identity.partition(LOOK)[0]
-
-
-def _open(
-    location: str, version: int | None, timestamp: datetime | None, storage: Mapping[str, str]
-) -> Snapshot | None:
-    # Unlike Path.is_file it says no, too, of what is no path: names that are too long.
-    if is_local(location) and os.path.isfile(location):  # noqa: PTH113
-        raise PathNotTable(path=location, why="it is a file and not a folder")
-    try:
-        return open_snapshot(location, version, timestamp, storage)
-    except NamespaceHasNoManifest as error:
-        try:
-            return open_plain(location, version, timestamp, storage)
-        except OSError:
-            raise PathNotTable(path=location, why="it has no __manifest") from error
 
 
 def _number(
@@ -311,7 +257,7 @@ def _number(
 
 
 def _tagged(table: str, location: str, name: str, storage: Mapping[str, str]) -> int:
-    newest = _open(location, None, None, storage)
+    newest = open_location(location, None, None, storage)
     tags = {} if newest is None else tags_of(newest.manifest)
     if name not in tags:
         if newest is not None and name == MAIN:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pennon.catalog.columns.text_lengths import within_lengths
 from pennon.catalog.columns.valid_texts import valid_texts
 from pennon.catalog.layouts import STORED_TABLES
-from pennon.catalog.tables.loaded_table import missed_by_name
+from pennon.catalog.tables.opened_location import missed_by_name
 from pennon.execution import Fragment, run
 from pennon.execution.process_cost import ProcessCost, peak_bytes
 from pennon.leaf.changes.deleted_rows import collect_deleted
