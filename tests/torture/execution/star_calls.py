@@ -99,6 +99,7 @@ class StarCalls:
         computed += ["size(collect_list({c}))"]
         if not other.endswith((".arr", ".st")):
             kinds.append(f"count({self.rng.choice(['', 'DISTINCT '])}{{c}}, {other})")
+            kinds.append(f"max(CASE WHEN {other} IS NOT NULL THEN struct({{c}}, {other}) END)")
         if column.endswith((".q", ".pk")):
             kinds += ["bit_or({c})", "bit_and({c})", "bit_xor({c})"]
             kinds += ["sum({c} * 2 + 1)", "sum(CASE WHEN {c} > 2 THEN {c} ELSE 0 END)"]

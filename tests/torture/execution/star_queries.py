@@ -337,6 +337,9 @@ class StarQueries:
                 return f"{grouped} ORDER BY {order} LIMIT {self.rng.choice([1, 5, 40])}"
             case 5 if self.rng.random() < 0.4 and "LIMIT" not in source + str(self.shared):
                 return f"SELECT {named}, {self.scalar(visible)} AS a0 FROM {source}{where}"
+        if self.rng.random() < 0.1:  # of no rows they are no group
+            keys = ["'all'"]
+            named = "'all' AS k0"
         by, calls = ", ".join(keys), self.calls.aggregates(every)
         likely = " HAVING count(*) > (SELECT min(q) FROM p)"
         asked = f" HAVING {self.calls.aggregate(every)} IS NOT NULL OR count(*) BETWEEN 2 AND 5"
