@@ -86,7 +86,7 @@ def deletions(
         fragment = dataset.get_fragment(number)
         if fragment is None:
             raise InternalError(what=f"rows of fragment {number} of {deleted.location} are to go")
-        # By offsets: a condition on millions of addresses takes Lance minutes and gigabytes.
+        # By offsets: a condition on a million addresses takes Lance seconds and a gigabyte.
         left = fragment.delete_rows(offsets)
         gone = fragment.count_rows() - (left.num_rows if left is not None else 0)
         if gone != len(offsets):
