@@ -50,9 +50,10 @@ NOT_UTF8 = pa.Array.from_buffers(
         NOT_UTF8,
         pa.StructArray.from_arrays([NOT_UTF8], ["s"]),
         pa.ListArray.from_arrays([0, 1, 2], NOT_UTF8),
+        pa.FixedSizeListArray.from_arrays(NOT_UTF8, 1),
         pa.MapArray.from_arrays([0, 1, 2], pa.array(["a", "b"]), NOT_UTF8),
     ],
-    ids=["text", "struct", "list", "map"],
+    ids=["text", "struct", "list", "list of one", "map"],
 )
 @pytest.mark.parametrize("is_partitioned", [True, False])
 def test_texts_that_are_none_are_refused(

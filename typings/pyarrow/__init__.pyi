@@ -249,6 +249,10 @@ class ListArray(Array):
         mask: Array | None = None,
     ) -> ListArray: ...
 
+class FixedSizeListArray(Array):
+    @staticmethod
+    def from_arrays(values: Array, list_size: int) -> FixedSizeListArray: ...
+
 class MapArray(ListArray):
     @staticmethod
     def from_arrays(  # type: ignore[override]

@@ -78,6 +78,7 @@ def test_a_transform_that_spark_computes_is_the_same_in_a_filter(
     table.append(pa.table({"c": pa.array(range(20), pa.uint64())}))
     call = f"lance.system.{transform}(4, c)"
     counts = spark.sql(f"SELECT {call}, count(*) FROM {namespace}.t GROUP BY 1").collect()
+    assert sum(count for _, count in counts) == 20
     for value, count in counts:
         kept = spark.sql(f"SELECT c FROM {namespace}.t WHERE {call} = {value}").collect()
         assert len(kept) == count

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.functions import col, expr, lit, upper
+from tests.spark.assert_join import conf
 from tests.spark.statement_results import sorted_rows
 
 import pennon
@@ -179,12 +180,8 @@ def test_what_replace_where_takes_is_what_the_page_on_sql_lists(
     ]
     assert [condition for condition in taken if not _written(spark, name, condition)] == []
     assert [condition for condition in refused if _written(spark, name, condition)] == []
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-    try:
+    with conf(spark, {"spark.sql.session.timeZone": "America/New_York"}):
         assert [condition for condition in of_time if _written(spark, name, condition)] == []
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", zone)
 
 
 def test_dynamic_overwrite_replaces_what_the_rows_fall_into(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.errors import TextNotUtf8
+from pennon.predicate.values.arrow_kinds import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,11 +45,7 @@ def valid_texts(batches: Iterable[pa.RecordBatch], table: str) -> Iterator[pa.Re
 
 
 def _has_texts(data_type: pa.DataType) -> bool:
-    if pa.types.is_nested(data_type):
-        return any(_has_texts(data_type.field(at).type) for at in range(data_type.num_fields))
-    return bool(
-        pa.types.is_string(data_type)
-        or pa.types.is_large_string(data_type)
-        or pa.types.is_string_view(data_type)
-        or pa.types.is_dictionary(data_type)
-    )
+    if pa.types.is_dictionary(data_type):
+        return _has_texts(data_type.value_type)
+    children = (data_type.field(at).type for at in range(data_type.num_fields))
+    return is_text(data_type) or any(map(_has_texts, children))
