@@ -44,3 +44,11 @@ def test_metadata_stays_here() -> None:
     assert sent_schema(pa.schema([field], {"a": "b"})).equals(
         pa.schema([("c", pa.int64())]), check_metadata=True
     )
+
+
+def test_a_batch_is_sent_under_the_schema_of_its_stream() -> None:
+    """A scan says "not null" of rows where the plan did not know."""
+    schema = pa.schema([("c", pa.int32())])
+    never_null = pa.schema([pa.field("c", pa.int32(), nullable=False)])
+    batch = pa.record_batch([pa.array([1], pa.int32())], schema=never_null)
+    assert sent_batch(batch, schema).schema == schema

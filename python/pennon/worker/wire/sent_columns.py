@@ -34,7 +34,8 @@ def sent_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for kind, sent in zip(batch.schema.types, schema.types, strict=True)
     ]
     if not any(shortened):
-        return batch
+        same = batch.schema.equals(schema)
+        return batch if same else pa.RecordBatch.from_arrays(batch.columns, schema=schema)
     columns = [
         _unscaled(column) if is_shortened else column
         for column, is_shortened in zip(batch.columns, shortened, strict=True)
