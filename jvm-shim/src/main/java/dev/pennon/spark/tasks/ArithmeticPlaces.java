@@ -22,6 +22,7 @@ import org.apache.spark.sql.catalyst.expressions.IntegralDivide;
 import org.apache.spark.sql.catalyst.expressions.Pmod;
 import org.apache.spark.sql.catalyst.expressions.Remainder;
 import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.errors.QueryExecutionErrors;
@@ -40,10 +41,11 @@ public record ArithmeticPlaces(List<Place> places) implements Serializable {
   static final ArithmeticPlaces NONE = new ArithmeticPlaces(List.of());
 
   private static final String ANSI = "\"spark.sql.ansi.enabled\"";
+  private static final Map<String, String> SUFFIXES = Map.of("TINYINT", "Y", "SMALLINT", "S", "BIGINT", "L");
 
   /** How a value fails. */
   private enum Kind {
-    DIVISION, REMAINDER, CAST, OVERFLOW
+    DIVISION, REMAINDER, CAST, OVERFLOW, SUM
   }
 
   /**
@@ -91,10 +93,13 @@ public record ArithmeticPlaces(List<Place> places) implements Serializable {
       boolean isWider = Cast$.MODULE$.canUpCast(cast.child().dataType(), cast.dataType());
       return isWider ? null : Kind.CAST;
     }
-    boolean isSum = expression instanceof UnaryMinus || expression instanceof Abs;
-    return isSum || expression instanceof BinaryArithmetic || expression instanceof Sum
-        ? Kind.OVERFLOW
-        : null;
+    boolean isSum = expression instanceof Sum || expression instanceof Average;
+    if (isSum && expression.dataType() instanceof DecimalType) {
+      return Kind.SUM;
+    }
+    boolean isSigned = expression instanceof UnaryMinus || expression instanceof Abs;
+    boolean canOverflow = expression instanceof BinaryArithmetic || expression instanceof Sum;
+    return isSigned || canOverflow ? Kind.OVERFLOW : null;
   }
 
   /** Throws the failure of a task as Spark's own where it is one of arithmetic. */
@@ -130,6 +135,12 @@ public record ArithmeticPlaces(List<Place> places) implements Serializable {
   }
 
   private RuntimeException overflow(String value, String type) {
+    List<Place> sums = places(List.of(Kind.SUM), "");
+    if (value.isEmpty() && !sums.isEmpty()) { // the worker knows the value of all but sums
+      String instead = sums.size() == 1 ? "try_" + sums.get(0).name : "";
+      String message = "Overflow in sum of decimals";
+      return QueryExecutionErrors.arithmeticOverflowError(message, instead, context(sums));
+    }
     List<Place> found = places(List.of(Kind.CAST, Kind.OVERFLOW), type);
     Place only = found.size() == 1 ? found.get(0) : null;
     if (only != null && only.type instanceof DecimalType decimal) {
@@ -140,13 +151,11 @@ public record ArithmeticPlaces(List<Place> places) implements Serializable {
     }
     if (only != null && only.kind == Kind.CAST) {
       // Spark names no place for it either.
-      String source = '"' + only.source + '"';
-      String target = '"' + only.type.sql() + '"';
-      return exception(
-          "CAST_OVERFLOW",
-          Map.of(
-              "value", value + suffix(only.source), "sourceType", source, "targetType", target, "ansiConfig", ANSI),
-          List.of());
+      Map<String, String> parameters = new HashMap<>(Map.of("value", value + suffix(only.source)));
+      parameters.put("sourceType", '"' + only.source + '"');
+      parameters.put("targetType", '"' + only.type.sql() + '"');
+      parameters.put("ansiConfig", ANSI);
+      return exception("CAST_OVERFLOW", parameters, List.of());
     }
     String name = only == null ? "" : only.name;
     String instead = List.of("add", "subtract", "multiply").contains(name) ? "try_" + name : "";
@@ -161,12 +170,7 @@ public record ArithmeticPlaces(List<Place> places) implements Serializable {
 
   /** What stands behind a literal of a type. */
   private static String suffix(String type) {
-    return switch (type) {
-      case "TINYINT" -> "Y";
-      case "SMALLINT" -> "S";
-      case "BIGINT" -> "L";
-      default -> type.startsWith("DECIMAL") ? "BD" : "";
-    };
+    return type.startsWith("DECIMAL") ? "BD" : SUFFIXES.getOrDefault(type, "");
   }
 
   /** The places that may have failed, each place of the query once. */
