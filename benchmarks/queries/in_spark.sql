@@ -10,13 +10,13 @@ FROM orders GROUP BY o_custkey;
 -- a window by values
 SELECT max(quantity) FROM (
   SELECT sum(l_quantity) OVER (
-    PARTITION BY l_suppkey ORDER BY l_partkey RANGE BETWEEN 30 PRECEDING AND CURRENT ROW
+    PARTITION BY l_suppkey ORDER BY l_extendedprice RANGE BETWEEN 30 PRECEDING AND CURRENT ROW
   ) AS quantity FROM lineitem
 );
 
 -- a window without NULLs
-SELECT count(before) FROM (
-  SELECT lag(o_clerk) IGNORE NULLS OVER (PARTITION BY o_custkey ORDER BY o_orderkey) AS before
+SELECT count(later) FROM (
+  SELECT lead(o_clerk, 2) IGNORE NULLS OVER (PARTITION BY o_custkey ORDER BY o_orderkey) AS later
   FROM orders
 );
 

@@ -42,6 +42,7 @@ class WindowCall:
         arguments: Its arguments.
         frame: The rows that it sees; None where it has a frame of its own.
         type: Type of the result; None if unknown.
+        ignores_nulls: Whether it looks for values that are not NULL.
     """
 
     output: int
@@ -49,6 +50,7 @@ class WindowCall:
     arguments: tuple[SparkExpression, ...]
     frame: WindowFrame | None
     type: pa.DataType | None
+    ignores_nulls: bool = False
 
     @property
     def depends_on_ties(self) -> bool:

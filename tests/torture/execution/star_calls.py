@@ -35,7 +35,10 @@ class StarCalls:
             column, other = self.rng.choice(every), self.rng.choice(keys)
             ranks = ["rank()", "dense_rank()", "cume_dist()", "percent_rank()"]
             moves = ["row_number()", "ntile(3)", f"lag({column})", f"lead({column}, 2)"]
+            moves += [f"lag({column}, 2) IGNORE NULLS", f"lead({column}) IGNORE NULLS"]
             framed = [f"count({column})", f"min({column})", f"first_value({column})", "count(*)"]
+            if self.rng.random() < 0.3:
+                framed += [f"last_value({column}) IGNORE NULLS", f"first({column}, true)"]
             if column.endswith((".q", ".amt", ".pk")):
                 framed += [f"sum({column})", f"avg({column})"]
             dates = [date for date in every if date.endswith((".d", ".e", ".dd"))]
@@ -51,7 +54,9 @@ class StarCalls:
                     over = f"{self.rng.choice(framed[:2])} OVER ({partition.strip()})"
                 case _:
                     # The first of values near the row's would be any of those that tie.
-                    call = self.rng.choice([one for one in framed if "first" not in one])
+                    call = self.rng.choice(
+                        [one for one in framed if not one.startswith(("first", "last"))]
+                    )
                     near = f"{partition}ORDER BY {self.rng.choice(dates)} {self.direction()}"
                     over = f"{call} OVER ({near} {self.near()})"
             calls.append(f"{over} AS w{at}")
@@ -80,6 +85,8 @@ class StarCalls:
     def near(self) -> str:
         """Write a frame of the dates near that of the row."""
         start = ["UNBOUNDED PRECEDING", "30 PRECEDING", "3 PRECEDING", "2 FOLLOWING", "CURRENT ROW"]
+        if self.rng.random() < 0.3:
+            return "RANGE BETWEEN INTERVAL 9 DAYS PRECEDING AND INTERVAL 20 DAYS FOLLOWING"
         end = ["3 FOLLOWING", "40 FOLLOWING", "UNBOUNDED FOLLOWING"]
         if self.rng.random() < 0.3:
             return f"RANGE BETWEEN {self.rng.choice(start[:3])} AND CURRENT ROW"

@@ -14,12 +14,11 @@ NULL rules: NULLs stand where Spark's order says, and are one partition. Aggrega
 | functions whose arguments differ in a cast have one name | each is its own | of columns |
 | a computed key beside a column selected twice is an internal error | any keys | of columns |
 | minima of floats compare by < | NaN is the greatest | declined |
-| RANGE with offsets adds intervals to dates | adds days | in the order of numbers of days |
-| an empty RANGE lets earlier values stay in a sum | none | declined without the row itself |
+| lead leaves NULLs out only for its first row | for all | declined but of the first |
 
 Which of the rows that an order holds equal comes first is open in Spark as well; so no two tasks
-evaluate a window whose result says it (``division.py``). Declined: RANGE with offsets but by a
-DATE, FILTER and IGNORE NULLS, and an order by literals.
+evaluate a window whose result says it (``division.py``). Declined: FILTER, and an order by
+literals.
 """
 
 from __future__ import annotations
@@ -47,9 +46,10 @@ from pennon.predicate.typed import (
 )
 from pennon.predicate.values.literals import literal_value
 from pennon.pushdown.selects.selected import Selected, named, quoted_columns, selected_from
+from pennon.pushdown.selects.window_frames import is_near, near_number, written_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pennon.plan import Window, WindowCall, WindowFrame
     from pennon.predicate.semantics import Semantics
@@ -58,11 +58,6 @@ if TYPE_CHECKING:
 _RANKS: Final = frozenset({"row_number", "rank", "dense_rank"})
 _SHARES: Final = frozenset({"percent_rank", "cume_dist"})
 _FIRST: Final = {"first": "first_value", "last": "last_value", "any_value": "first_value"}
-_ENDS: Final[Mapping[str, tuple[str, str | None]]] = {
-    "UNBOUNDED PRECEDING": ("UNBOUNDED", "PRECEDING"),
-    "UNBOUNDED FOLLOWING": ("UNBOUNDED", "FOLLOWING"),
-    "CURRENT ROW": ("CURRENT ROW", None),
-}
 
 
 def windowed(
@@ -182,14 +177,18 @@ class _Writer:
         if rows is None or rows < 0:
             raise Declined(why=f"{name} by what is no number of rows")
         count = integer(rows, pa.int64())
-        moved = self.over(call(name, value.tree, count))
+        if function.ignores_nulls and (rows == 0 or (name == "lead" and rows > 1)):
+            raise Declined(why=f"{name} by {rows} rows that are not NULL")
+        moved = self.over(call(name, value.tree, count), ignores_nulls=function.ignores_nulls)
         literal = literal_value(default.tree)
         if default.is_null or (literal is not None and not literal.is_valid):
             return Typed(moved, value.type)
         if default.type != value.type or default.can_fail:
             raise Declined(why=f"the default of {name}")
-        exists = self.over(call(name, integer(1, pa.int64()), count.copy()))
         inner = self.column(default.tree)
+        if function.ignores_nulls:
+            return Typed(choice((is_null(moved), inner), default=moved), value.type)
+        exists = self.over(call(name, integer(1, pa.int64()), count.copy()))
         return Typed(choice((is_null(exists), inner), default=moved), value.type)
 
     def framed(self, name: str, function: WindowCall) -> Typed:
@@ -204,12 +203,17 @@ class _Writer:
             if number is None or number < 1:
                 raise Declined(why="nth_value of what is no number")
             nth = call(name, value.tree, integer(number, pa.int64()))
-            return Typed(self.over(nth, frame), value.type)
+            nth_value = self.over(nth, frame, ignores_nulls=function.ignores_nulls)
+            return Typed(nth_value, value.type)
         if len(function.arguments) != 1:
             raise Declined(why=f"{name} of several values")
         match name:
             case "first_value" | "last_value":
-                return Typed(self.over(call(name, value.tree), frame), value.type)
+                end = call(name, value.tree)
+                end_value = self.over(end, frame, ignores_nulls=function.ignores_nulls)
+                return Typed(end_value, value.type)
+            case _ if function.ignores_nulls:
+                raise Declined(why=f"{name} that ignores NULLs")
             case "count":
                 return Typed(self.counted(value, frame), pa.int64())
             case "min" | "max":
@@ -258,15 +262,23 @@ class _Writer:
         return Typed(binary(exp.Div, whole, divisor), pa.float64())
 
     def over(
-        self, function: exp.Expr, frame: WindowFrame | None = None, *, is_ordered: bool = True
+        self,
+        function: exp.Expr,
+        frame: WindowFrame | None = None,
+        *,
+        is_ordered: bool = True,
+        ignores_nulls: bool = False,
     ) -> exp.Expr:
         """Compute a function over the window in the inner SELECT; give its column there."""
+        if frame is not None and frame.unit == "RANGE" and not (self.order or frame.is_whole):
+            raise Declined(why="a frame of peers without an order")
         ordered = self.ordered(frame) if is_ordered else []
+        called = self.of_columns(function)
         window = exp.Window(
-            this=self.of_columns(function),
+            this=exp.IgnoreNulls(this=called) if ignores_nulls else called,
             partition_by=[self.as_column(tree) for tree in self.partition],
             order=exp.Order(expressions=ordered) if ordered else None,
-            spec=None if frame is None else self.spec(frame),
+            spec=None if frame is None else written_frame(frame, self.near_key(frame)),
             over="OVER",
         )
         return self.column(window)
@@ -274,17 +286,21 @@ class _Writer:
     def ordered(self, frame: WindowFrame | None) -> list[exp.Ordered]:
         """Write the order; that of values near the row's is of numbers."""
         keys = [sort_key.copy() for sort_key in self.order]
-        if frame is None or not _is_near(frame):
+        near = self.near_key(frame)
+        if frame is None or near is None:
             return keys
-        ends = [_end(bound) for bound in (frame.lower, frame.upper)]
-        if [side for _, side in ends] in (["PRECEDING"] * 2, ["FOLLOWING"] * 2):
-            raise Declined(why="a frame of values that may be empty")
-        days = self.argument(self.node.order[0].value) if len(keys) == 1 else None
-        if days is None or days.type != pa.date32():
-            raise Declined(why="a frame of values near that of the row")
-        number = cast(cast(days.tree, pa.int32()), pa.int64())
+        is_descending = bool(keys[0].args.get("desc"))
+        number = near_number(frame, near, self.semantics, is_descending=is_descending)
         keys[0].set("this", self.as_column(number))
         return keys
+
+    def near_key(self, frame: WindowFrame | None) -> Typed | None:
+        """Give the key near whose value a frame is; None of another frame."""
+        if frame is None or not is_near(frame):
+            return None
+        if len(self.order) != 1:
+            raise Declined(why="a frame of values in the order of several")
+        return self.argument(self.node.order[0].value)
 
     def of_columns(self, function: exp.Expr) -> exp.Expr:
         """Let a function read columns: DataFusion calls two by one name that differ in a cast."""
@@ -304,30 +320,3 @@ class _Writer:
         column = f"w{len(self.functions)}"
         self.functions.append(named(tree.copy(), column))
         return exp.column(column, quoted=True)
-
-    def spec(self, frame: WindowFrame) -> exp.Expr:
-        if frame.unit not in ("ROWS", "RANGE"):
-            raise Declined(why=f"a frame of {frame.unit}")
-        if frame.unit == "RANGE" and not (self.order or frame.is_whole):
-            raise Declined(why="a frame of peers without an order")
-        (start, start_side), (end, end_side) = (_end(bound) for bound in (frame.lower, frame.upper))
-        return exp.WindowSpec(
-            kind=frame.unit, start=start, start_side=start_side, end=end, end_side=end_side
-        )
-
-
-def _is_near(frame: WindowFrame) -> bool:
-    """Whether it is of the rows whose values are near that of the row."""
-    return frame.unit == "RANGE" and not {frame.lower, frame.upper} <= set(_ENDS)
-
-
-def _end(text: str) -> tuple[str | exp.Expr, str | None]:
-    """Read an end of a frame as Spark writes it."""
-    end = _ENDS.get(text)
-    if end is not None:
-        return end
-    try:
-        rows = int(text)
-    except ValueError as reason:
-        raise Declined(why=f"a frame up to {text}") from reason
-    return exp.Literal.number(abs(rows)), "PRECEDING" if rows < 0 else "FOLLOWING"

@@ -38,6 +38,7 @@ _FUNCTIONS: Mapping[str, str] = MappingProxyType(
         "PercentileReversed": "percentile_reversed",
     }
 )
+_IGNORES_NULLS = "_ignore_nulls"
 
 
 def outputs_of(outputs: Sequence[Any]) -> tuple[Output, ...]:
@@ -74,10 +75,16 @@ def aggregate_call(function: Any) -> AggregateCall:
 
 
 def window_call(function: Any) -> WindowCall:
-    """Make a function of a window: attribute, name, texts of arguments, frame, type."""
+    """Make a function of a window: attribute, name, texts of arguments, frame, type.
+
+    Behind the name stands whether it looks for values that are not NULL.
+    """
     number, name, arguments, frame, data_type = function
     frame = WindowFrame(*frame) if frame else None
-    return WindowCall(number, name, expressions_of(arguments), frame, type_of(data_type))
+    plain = None if name is None else name.removesuffix(_IGNORES_NULLS)
+    return WindowCall(
+        number, plain, expressions_of(arguments), frame, type_of(data_type), plain != name
+    )
 
 
 def type_of(data_type: object) -> pa.DataType | None:

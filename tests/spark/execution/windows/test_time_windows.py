@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.spark.assert_join import conf
+from tests.spark.assert_join import EXECUTION, ONE_TASK, conf, execute
 from tests.spark.execution.fragment_tables import assert_same
 
 if TYPE_CHECKING:
@@ -22,6 +22,16 @@ QUERIES = [
     (
         "SELECT w, count(*) OVER (ORDER BY w) FROM"
         " (SELECT DISTINCT window(n, '11 hours').end AS w FROM readings WHERE v > 3)"
+    ),
+    (
+        "SELECT a, b, count(*), sum(id) FROM (SELECT id,"
+        " sum(v) OVER (ORDER BY n RANGE INTERVAL 2 DAYS PRECEDING) AS a, count(*) OVER"
+        " (ORDER BY n DESC NULLS LAST RANGE BETWEEN INTERVAL '30' HOUR PRECEDING"
+        " AND INTERVAL '4' HOUR FOLLOWING) AS b FROM readings) GROUP BY a, b"
+    ),
+    (
+        "SELECT m, sum(id) FROM (SELECT id, sum(v) OVER"
+        " (ORDER BY ts RANGE INTERVAL 90 MINUTES PRECEDING) AS m FROM readings) GROUP BY m"
     ),
 ]
 
@@ -46,8 +56,22 @@ def readings(spark: SparkSession) -> Iterator[None]:
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("query", QUERIES)
 def test_windows_of_time_are_those_of_spark(spark: SparkSession, query: str, zone: str) -> None:
-    with conf(spark, {"spark.sql.session.timeZone": zone}):
+    with conf(spark, {**ONE_TASK, "spark.sql.session.timeZone": zone}):
         assert_same(spark, query)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_days_of_a_zone_differ_in_length(spark: SparkSession, zone: str) -> None:
+    """A frame of days is the workers' where every day has 24 hours."""
+    day = "(ORDER BY ts RANGE INTERVAL 1 DAY PRECEDING)"
+    windows = f"SELECT id, sum(v) OVER {day} AS w FROM readings"
+    query = f"SELECT w, sum(id) FROM ({windows}) GROUP BY w"
+    with conf(spark, {**ONE_TASK, "spark.sql.session.timeZone": zone}):
+        with conf(spark, {EXECUTION: "spark"}):
+            expected = execute(spark, query)
+        actual = execute(spark, query)
+    assert actual.rows == expected.rows
+    assert ("Window [" in actual.plan) is (zone != "UTC")
 
 
 def test_what_workers_do_not_compute_has_the_name_that_users_write(spark: SparkSession) -> None:

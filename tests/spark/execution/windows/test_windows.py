@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import ArithmeticException
 
 if TYPE_CHECKING:
     from tests.torture.execution.sessions import StarSessions
@@ -36,6 +37,24 @@ _WINDOWS = {
         " earlier AS (PARTITION BY id ORDER BY d NULLS LAST"
         " RANGE BETWEEN UNBOUNDED PRECEDING AND 3 FOLLOWING)"
     ),
+    "NULLs left out": (
+        "SELECT *, lag(amt) IGNORE NULLS OVER w, lag(v, 2, -1D) IGNORE NULLS OVER w,"
+        " lead(d, 1, DATE'2001-01-01') IGNORE NULLS OVER w, last_value(amt) IGNORE NULLS OVER w,"
+        " first(amt, true) OVER near, last(d, true) OVER near, nth_value(v, 2) IGNORE NULLS OVER w"
+        f" FROM f WINDOW w AS (PARTITION BY id ORDER BY {_EVERY}), near AS {_RUNNING}"
+    ),
+    "frames of numbers": (
+        "SELECT *, sum(q) OVER w, count(*) OVER w, max(amt) OVER w, sum(pk) OVER down FROM f WINDOW"
+        " w AS (PARTITION BY id ORDER BY pk RANGE BETWEEN 4 PRECEDING AND 2 FOLLOWING),"
+        " down AS (PARTITION BY id ORDER BY CAST(q AS BIGINT) * 1000000000000 DESC NULLS LAST"
+        " RANGE BETWEEN 2000000000000 PRECEDING AND CURRENT ROW)"
+    ),
+    "frames of intervals": (
+        "SELECT *, sum(q) OVER w, avg(amt) OVER w, count(v) OVER hours FROM f WINDOW"
+        " w AS (PARTITION BY id ORDER BY d RANGE BETWEEN INTERVAL 20 DAYS PRECEDING AND"
+        " CURRENT ROW), hours AS (PARTITION BY id ORDER BY CAST(d AS TIMESTAMP_NTZ) DESC"
+        " RANGE BETWEEN INTERVAL 50 HOURS PRECEDING AND INTERVAL 480 HOURS FOLLOWING)"
+    ),
     "the first ones of each group": (
         "SELECT pk, count(*), sum(amt) FROM (SELECT *, rank() OVER (PARTITION BY id ORDER BY q)"
         " AS r FROM f) WHERE r <= 1 GROUP BY pk"
@@ -60,6 +79,33 @@ def test_a_frame_that_may_be_empty_has_no_values_of_another_one(star: StarSessio
     near = "OVER (PARTITION BY id ORDER BY d NULLS FIRST RANGE BETWEEN 9 PRECEDING AND 5 PRECEDING)"
     differences, _ = star.differences(f"SELECT *, count(*) {near}, sum(q) {near} FROM f")
     assert differences == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "lead(amt, 2) IGNORE NULLS OVER (PARTITION BY id ORDER BY {every})",
+        "lag(amt, 0) IGNORE NULLS OVER (PARTITION BY id ORDER BY {every})",
+        "count(*) OVER (PARTITION BY id ORDER BY d RANGE INTERVAL 1 MONTH PRECEDING)",
+        "count(*) OVER (PARTITION BY id ORDER BY amt RANGE 4 PRECEDING)",
+    ],
+)
+def test_other_windows_stay_with_spark(star: StarSessions, call: str) -> None:
+    differences, plans = star.differences(f"SELECT *, {call.format(every=_EVERY)} FROM f")
+    assert differences == []
+    assert "Window [" in plans["divided"]
+
+
+@pytest.mark.parametrize("most", ["CAST(q + 2147483640 AS INT)", "q + 9223372036854775800L"])
+@pytest.mark.parametrize("order", ["{}", "-({}) - 2 DESC"])
+def test_a_frame_beyond_the_last_number_is_an_error(
+    star: StarSessions, most: str, order: str
+) -> None:
+    within = f"{order.format(most)} RANGE BETWEEN CURRENT ROW AND 2 FOLLOWING"
+    sql = f"SELECT pk, count(*) OVER (PARTITION BY id ORDER BY {within}) FROM f"
+    for session in star.ways.values():
+        with pytest.raises(ArithmeticException, match="OVERFLOW"):
+            star.attempt(session, sql)
 
 
 def test_each_worker_has_its_own_ties(star: StarSessions) -> None:

@@ -294,14 +294,12 @@ public final class ExpressionText {
     return false;
   }
 
-  /** Whether a function does with NULLs and overflows what its name says in this session. */
+  /** Whether a function does with overflows what its name says in this session. */
   public static boolean isOfSession(Expression function) {
     ExpressionText session = new ExpressionText(SQLConf.get(), null);
     Object context = property(function, "evalContext");
     Object mode = context == null ? null : property(context, "evalMode");
-    return !Boolean.TRUE.equals(property(function, "ignoreNulls"))
-        && (mode == null || mode.equals(session.evalMode))
-        && session.isSettled(function);
+    return (mode == null || mode.equals(session.evalMode)) && session.isSettled(function);
   }
 
   /** Whether an expression does with overflows, decimals and zoned times what the session says. */

@@ -53,7 +53,9 @@ record WindowText(PlanTexts texts, ArrayNode functions) {
     }
     AttributeReference column = Columns.column("w", call.dataType(), true);
     ArrayNode message = functions.addArray().add(texts.number(column.exprId()));
-    message.add(isPlain && ExpressionText.isOfSession(function) ? function.prettyName() : null);
+    boolean ignoresNulls = Boolean.TRUE.equals(ExpressionText.property(function, "ignoreNulls"));
+    String name = function.prettyName() + (ignoresNulls ? "_ignore_nulls" : "");
+    message.add(isPlain && ExpressionText.isOfSession(function) ? name : null);
     message.add(texts.ofEach(items(function.children())));
     ArrayNode frame = message.addArray();
     if (call.windowSpec().frameSpecification() instanceof SpecifiedWindowFrame specified) {
