@@ -211,3 +211,13 @@ def test_a_bound_before_year_one_is_told(tmp_path: Path) -> None:
     plan = plan_scan(made.snapshot, "year(ts) IN (1, 2024)", time_zone="Europe/Berlin")
     assert plan.table.num_rows == 1
     assert summary(plan).startswith("partitions: 1 of 1")
+
+
+def test_a_value_of_which_the_field_s_expression_fails_decides_nothing(tmp_path: Path) -> None:
+    """No partition has such a value, and a foreign one must not fail the query."""
+    schema = pa.schema([("id", pa.int64()), ("s", pa.string())])
+    made = pennon.create(str(tmp_path / "n"), schema, ["expression('CAST(col0 AS INT)', s)"])
+    made.append(pa.table({"id": [1, 2], "s": ["12", "7"]}, schema))
+    assert made.scan(where="s IN ('12', 'x')").to_arrow()["id"].to_pylist() == [1]
+    assert made.scan(where="s = 'x'").to_arrow().num_rows == 0
+    assert len(plan_scan(made.snapshot, parse_predicate("s = '12'")).table) == 1

@@ -35,6 +35,7 @@ ACCEPTED = [
     ("col0 - (col0 % 10)", [INT]),
     ("(col0 - col0 % 10) / 10", [LONG]),
     ("col0 % 10", [pa.uint64()]),
+    ("CAST(col0 AS VARCHAR)", [pa.decimal128(38, 2)]),
     ("100 % col0", [LONG]),  # fails for 0 alone
     ("CAST(col0 AS BIGINT)", [TEXT]),  # of texts that are numbers
     ("abs(CAST(col0 AS BIGINT)) % 8", [pa.int16()]),

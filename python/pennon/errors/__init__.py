@@ -102,6 +102,7 @@ from pennon.errors.processes.execution import (
     FragmentPart,
     FragmentRows,
     FragmentText,
+    FragmentTime,
 )
 from pennon.errors.processes.installation import (
     CompiledSqlglot,
@@ -216,6 +217,7 @@ __all__ = [
     "FragmentPart",
     "FragmentRows",
     "FragmentText",
+    "FragmentTime",
     "InternalError",
     "InvalidArrowJson",
     "InvalidColumnName",

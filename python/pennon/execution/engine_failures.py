@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 from pennon.errors import (
     FragmentDivision,
@@ -13,9 +13,10 @@ from pennon.errors import (
     FragmentPart,
     FragmentRows,
     FragmentText,
+    FragmentTime,
 )
 from pennon.execution.memory import pool_bytes
-from pennon.predicate.expressions.texts.parsed_texts import NOT_READ
+from pennon.predicate.expressions.texts.parsed_texts import NOT_PARSED, NOT_READ
 from pennon.predicate.expressions.texts.text_parts import NO_PART
 from pennon.transforms.evaluation.datafusion_errors import DataFusionErrors
 
@@ -62,8 +63,10 @@ _SPARK_TYPES: Final = {
 }
 
 
-_OfValues: TypeAlias = FragmentDivision | FragmentOverflow | FragmentPart | FragmentText
-VALUE_FAILURES: Final = (FragmentDivision, FragmentOverflow, FragmentPart, FragmentText)
+_OfValues: TypeAlias = (
+    FragmentDivision | FragmentOverflow | FragmentPart | FragmentText | FragmentTime
+)
+VALUE_FAILURES: Final = get_args(_OfValues)
 """The errors of values that Spark cannot compute either."""
 
 
@@ -94,6 +97,8 @@ def failure_of_values(error: BaseException) -> _OfValues | None:
     part = None if text is None else _PART.fullmatch(text["value"])
     if part is not None:
         return FragmentPart(**part.groupdict())
+    if text is not None and text["value"].startswith(NOT_PARSED):
+        return FragmentTime(value=repr(text["value"].removeprefix(NOT_PARSED)))
     if text is not None and text["type"] in _SPARK_TYPES:
         value = text["value"].removeprefix(NOT_READ)
         return FragmentText(value=repr(value), type=_SPARK_TYPES[text["type"]])

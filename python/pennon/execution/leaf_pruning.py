@@ -93,8 +93,9 @@ def _possible_keys(pruning: LeafPruning, rows: ReplicatedRows) -> set[int | None
     sources = [values.column(name) for name in pruning.columns]
     try:
         return {KEPT, *murmur3(pruning.transform.apply(sources)).to_pylist()}
-    except PartitionExpressionFailed as error:
-        # No leaf has such a row, or it could not have been written; it is no reason to fail.
+    except (PartitionExpressionFailed, pa.ArrowInvalid) as error:
+        # No leaf has such a row, or it could not have been written (an hour has to fit an INT); it
+        # is no reason to fail.
         _LOG.info("no partitions are left out at run time: %s", error)
         return None
 

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from pennon.plan import PlanNode
 
 
-def range_below(nodes: Sequence[PlanNode], join: int, column: str) -> ValueRange | None:
-    """Find the range of a column of one of a join's inputs.
+def range_below(nodes: Sequence[PlanNode], position: int, column: str) -> ValueRange | None:
+    """Find the range of a column of an operator's input, or of one of its inputs.
 
     Args:
         nodes: The plan.
-        join: The join's position.
+        position: The operator's.
         column: The column's name in a query: ``c<attribute>``.
     """
-    ranges = (known_range(nodes, side, int(column[1:])) for side in children_of(nodes[join]))
+    ranges = (known_range(nodes, side, int(column[1:])) for side in children_of(nodes[position]))
     return next(filter(None, ranges), None)
 
 

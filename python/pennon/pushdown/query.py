@@ -284,9 +284,9 @@ class FragmentWriter:
 
     def window(self, position: int, node: Window) -> Selected:
         """Write a window: the columns below, and what it makes of its functions."""
-        below = self.select(node.child)
+        below, known = self.select(node.child), partial(range_below, self.nodes, position)
         order = ordered_by(node.order, below.types, self.semantics)
-        functions = windowed(f"t{position}", node, below, order, self.semantics)
+        functions = windowed(f"t{position}", node, below, order, self.semantics, known=known)
         kept = [Output.of_attribute(int(name[1:]), kind) for name, kind in below.types.items()]
         return self.computed(functions, f"t{position}x", [*kept, *node.outputs])
 

@@ -262,12 +262,15 @@ def test_a_pruning_by_a_join_outside_is_not_lost(spark: SparkSession) -> None:
         "sum(99999999999999999999999999999999999999BD)",
         "sum(IF(x.flag, 99999999999999999999999999999999999999BD, x.dec))",
         "avg(99999999999999999999999999999999999999BD)",
+        "sum(CAST(99999999999999999999 AS DECIMAL(38, 18)))",
+        "max(to_date(concat('2020-02-', CAST(30 + x.id AS STRING)), 'yyyy-MM-dd'))",
     ],
 )
-def test_overflows_are_the_same_errors_in_both(spark: SparkSession, value: str) -> None:
+def test_failures_are_the_same_errors_in_both(spark: SparkSession, value: str) -> None:
     conditions = []
     for execution in ("spark", "worker"):
-        with conf(spark, {EXECUTION: execution}), pytest.raises(PySparkException) as raised:
+        settings = {EXECUTION: execution, "spark.sql.session.timeZone": "UTC"}
+        with conf(spark, settings), pytest.raises(PySparkException) as raised:
             spark.sql(f"SELECT {value} FROM x JOIN y ON x.id = y.id").collect()
         conditions.append(raised.value.getCondition())
     assert conditions[0] == conditions[1]

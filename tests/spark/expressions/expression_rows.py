@@ -21,15 +21,9 @@ from tests.pushdown.stated_nodes import output_of
 from tests.spark.assert_join import conf
 
 from pennon.catalog.columns.spark_types import arrow_type
-from pennon.errors import (
-    FragmentDivision,
-    FragmentOverflow,
-    FragmentPart,
-    FragmentText,
-    PennonError,
-    UnsupportedColumnType,
-)
+from pennon.errors import PennonError, UnsupportedColumnType
 from pennon.execution.engine import rows_over
+from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Output, PlanNode, Project
 from pennon.predicate.expressions import Declined, Semantics
@@ -43,7 +37,6 @@ if TYPE_CHECKING:
 
 MANY = 1_000_000
 _MOST_FAILING = 2
-_OF_VALUES = (FragmentDivision, FragmentOverflow, FragmentPart, FragmentText)
 # A part that several expressions have would be computed before any of them is tried; and hundreds
 # of expressions are computed by their trees sooner than code for them is compiled.
 _ROW_BY_ROW = {
@@ -259,7 +252,7 @@ class Expressions:
         query = fragment_query([scan_of(given), Project(0, tuple(outputs))], 1, semantics)
         try:
             return rows_over(query.sql, {"r0": given}, query.zone_offsets)
-        except _OF_VALUES as error:
+        except VALUE_FAILURES as error:
             return error
 
     def computed_of_leaf(
@@ -270,7 +263,7 @@ class Expressions:
         place = self.root / f"leaf{len(list(self.root.iterdir()))}"
         try:
             return computed(nodes, [relation(place, "edges", given.schema, [given])], semantics)
-        except _OF_VALUES as error:
+        except VALUE_FAILURES as error:
             return error
 
     def is_error_in_spark(self, expression: str) -> bool:

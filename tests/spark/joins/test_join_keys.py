@@ -48,6 +48,18 @@ KEYS = {
         0,
     ),
     "a column and its hash": ("s, bucket(4, s)", "bucket(8, s), truncate(1, s)", "l.s = r.s", 0),
+    "text of a zone and of none": (
+        "expression('CAST(col0 AS VARCHAR)', ts)",
+        "expression('CAST(col0 AS VARCHAR)', tsn)",
+        "l.ts = r.tsn",
+        2,
+    ),
+    "text of a zone": (
+        "expression('CAST(col0 AS VARCHAR)', ts)",
+        "tsn",
+        "l.ts = r.tsn",
+        1,
+    ),
     "spelling": ("expression('lower(col0)', s)", "expression('LOWER( col0 )', s)", "l.s = r.s", 0),
 }
 

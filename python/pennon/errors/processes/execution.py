@@ -38,6 +38,17 @@ class FragmentText(PennonError):
     sql_state = "22018"
 
 
+class FragmentTime(PennonError):
+    """A text cannot be read by the pattern of a time, as under ANSI in Spark itself."""
+
+    condition = "CANNOT_PARSE_TIMESTAMP"
+    template = (
+        "Cannot compute a part of the query: the text {value} is no time of the pattern."
+        " Correct it, or use try_to_date or try_to_timestamp, which give NULL for it."
+    )
+    sql_state = "22007"
+
+
 class FragmentPart(PennonError):
     """A split text has fewer parts than one is asked for, as under ANSI in Spark itself."""
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.errors import PartitionExpressionFailed
 from pennon.planning.binding.bound_predicate import (
     AllOf,
     AnyOf,
@@ -244,9 +245,11 @@ class SpecProjection:
                 continue
             values = [sorted(domain, key=_by_value) for domain in bound]
             types = [source.type for source in field.sources]
-            projected = field.transform.project_bound(values, field.column, types)
-            if projected is not None:
-                yield projected
+            # For a value that no row can have, an expression may fail: it decides nothing then.
+            with suppress(PartitionExpressionFailed):
+                projected = field.transform.project_bound(values, field.column, types)
+                if projected is not None:
+                    yield projected
 
     def _of_column(self, column: SourceColumn) -> Iterator[ProjectedField]:
         return (field for field in self.fields if column in field.sources)

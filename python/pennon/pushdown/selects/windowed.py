@@ -9,7 +9,8 @@ NULL rules: NULLs stand where Spark's order says, and are one partition. Aggrega
 | ``ntile``: every width is rounded | the first tiles have one row more | made of numbers of rows |
 | a default beside ``lag`` is one literal | any value of the row | CASE where there is no row |
 | a sum that loses rows takes them off | sums anew | floats are declined where rows leave |
-| an average of integers is summed in floats | the same | summed exactly, then divided |
+| an average of integers is summed in floats | the same | exact where floats are, then divided |
+| a sum of floats that loses rows is inexact | sums anew | BIGINTs of any size are floats |
 | an extreme stays when the last value leaves | NULL | NULL where none is counted |
 | functions whose arguments differ in a cast have one name | each is its own | of columns |
 | a computed key beside a column selected twice is an internal error | any keys | of columns |
@@ -49,19 +50,28 @@ from pennon.pushdown.selects.selected import Selected, named, quoted_columns, se
 from pennon.pushdown.selects.window_frames import is_near, near_number, written_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pennon.plan import Window, WindowCall, WindowFrame
+    from pennon.predicate.expressions.value_ranges import ValueRange
     from pennon.predicate.semantics import Semantics
     from pennon.predicate.spark_expression import SparkExpression
 
+# Millions of these have a sum that a float holds.
+_LARGEST_EXACT: Final = 2**31
 _RANKS: Final = frozenset({"row_number", "rank", "dense_rank"})
 _SHARES: Final = frozenset({"percent_rank", "cume_dist"})
 _FIRST: Final = {"first": "first_value", "last": "last_value", "any_value": "first_value"}
 
 
 def windowed(
-    name: str, node: Window, below: Selected, order: Sequence[exp.Ordered], semantics: Semantics
+    name: str,
+    node: Window,
+    below: Selected,
+    order: Sequence[exp.Ordered],
+    semantics: Semantics,
+    *,
+    known: Callable[[str], ValueRange | None],
 ) -> Selected:
     """Write the functions of a window beside the columns of its input.
 
@@ -71,6 +81,7 @@ def windowed(
         below: What is selected of its input.
         order: Its order, written.
         semantics: The session's.
+        known: Gives the range of a column of the input.
 
     Returns:
         The input's columns, and one of each function, called ``c`` and its attribute.
@@ -78,16 +89,23 @@ def windowed(
     Raises:
         Declined: A function is not known to be computed as Spark does.
     """
-    return _Writer(node, below, order, semantics).selected(name)
+    return _Writer(node, below, order, semantics, known=known).selected(name)
 
 
 class _Writer:
     def __init__(
-        self, node: Window, below: Selected, order: Sequence[exp.Ordered], semantics: Semantics
+        self,
+        node: Window,
+        below: Selected,
+        order: Sequence[exp.Ordered],
+        semantics: Semantics,
+        *,
+        known: Callable[[str], ValueRange | None],
     ) -> None:
         self.node = node
         self.below = below
         self.semantics = semantics
+        self.known = known
         self.order = order
         self.partition = [comparable(self.key(value)) for value in node.partition]
         self.inputs: dict[exp.Expr, str] = {}
@@ -225,7 +243,7 @@ class _Writer:
                 return Typed(choice((none, exp.Null()), default=extreme_value), value.type)
             case "sum" if not (loses and value.is_float):
                 return self.summed(value, frame)
-            case "avg" | "mean" if not (loses and value.is_float):
+            case "avg" | "mean" if not (loses and self.is_averaged_as_float(value)):
                 return self.averaged(value, frame, function.type)
         raise Declined(why=f"the window function {name} of {value.type}")
 
@@ -250,8 +268,9 @@ class _Writer:
             digits = Typed(cast(count, pa.decimal128(20, 0)), pa.decimal128(20, 0))
             kept = (data_type.precision, data_type.scale)
             return average(self.summed(value, frame), digits, kept, self.semantics)
-        if value.is_float:
-            whole = self.summed(value, frame).tree
+        if self.is_averaged_as_float(value):
+            as_float = Typed(cast(value.tree, pa.float64()), pa.float64())
+            whole = self.summed(as_float, frame).tree
         elif value.is_integer:
             digits_type = pa.decimal128(MAX_DIGITS, 0)
             exact = self.over(exp.Sum(this=cast(value.tree, digits_type)), frame)
@@ -260,6 +279,15 @@ class _Writer:
             raise Declined(why=f"the average of {value.type}")
         divisor = cast(call("nullif", count, integer(0, pa.int64())), pa.float64())
         return Typed(binary(exp.Div, whole, divisor), pa.float64())
+
+    def is_averaged_as_float(self, value: Typed) -> bool:
+        """Whether a sum in floats may be rounded, as Spark's then is: of large BIGINTs, too."""
+        if value.type != pa.int64():
+            return value.is_float
+        tree = value.tree
+        limits = self.known(tree.name) if isinstance(tree, exp.Column) else None
+        most = _LARGEST_EXACT
+        return limits is None or not (-most <= limits.low and limits.high <= most)
 
     def over(
         self,

@@ -49,7 +49,7 @@ class GroupingFunction:
         """Find the finest function to which both reduce; None when there is none.
 
         Of a DATE and a timestamp, which are compared as midnights in UTC, days and coarser units
-        are the same, and no hash is.
+        are the same, and no hash is. An expression may tell a timestamp's zone, as its text does.
 
         Example:
             >>> six = GroupingFunction(Bucket(6), (pa.int64(),))
@@ -63,7 +63,10 @@ class GroupingFunction:
             if my_days is None or their_days is None:
                 return None
             mine, theirs = my_days, their_days
-        elif not _have_same_values(self.source_types, other.source_types):
+        elif not _have_same_values(self.source_types, other.source_types) or (
+            _may_tell_zones(mine, theirs)
+            and _zones(self.source_types) != _zones(other.source_types)
+        ):
             return None
         common = common_reduction(mine, theirs, self.source_types[0])
         return None if common is None else GroupingFunction(common, self.source_types)
@@ -129,6 +132,14 @@ class GroupingFunction:
 
 def _have_same_values(mine: Sequence[pa.DataType], theirs: Sequence[pa.DataType]) -> bool:
     return len(mine) == len(theirs) and all(map(_hash_alike, mine, theirs))
+
+
+def _may_tell_zones(mine: Transform, theirs: Transform) -> bool:
+    return isinstance(mine, Expression) or isinstance(theirs, Expression)
+
+
+def _zones(types: Sequence[pa.DataType]) -> list[str | None]:
+    return [one.tz if pa.types.is_timestamp(one) else None for one in types]
 
 
 def _are_date_and_timestamp(mine: Sequence[pa.DataType], theirs: Sequence[pa.DataType]) -> bool:

@@ -9,7 +9,7 @@ Spec: "Partition Expression".
 from __future__ import annotations
 
 import datetime as dt
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import pyarrow as pa
 
@@ -36,6 +36,8 @@ _INSTANTS = tuple(
         (2025, 12, 10, 23), (1970, 1, 1, 0), (1969, 12, 31, 23), (2000, 2, 29, 12), (1700, 1, 1, 0),
     )
 )  # fmt: skip
+# Python's own context rounds to 28 digits.
+_WIDE = Context(prec=100)
 _TIMES = (dt.time(12, 30, 5), dt.time(0), dt.time(23, 59, 59))
 
 
@@ -110,4 +112,8 @@ def _fits(value: object, data_type: pa.DataType) -> bool:
 def _decimals(data_type: pa.DataType) -> list[object]:
     largest = 10**data_type.precision - 1
     unscaled = (1234, largest, -largest, 0, -1, 1, 5, -1234)
-    return [Decimal(value).scaleb(-data_type.scale) for value in unscaled if abs(value) <= largest]
+    return [
+        Decimal(value).scaleb(-data_type.scale, _WIDE)
+        for value in unscaled
+        if abs(value) <= largest
+    ]

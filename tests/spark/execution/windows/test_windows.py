@@ -55,6 +55,11 @@ _WINDOWS = {
         " CURRENT ROW), hours AS (PARTITION BY id ORDER BY CAST(d AS TIMESTAMP_NTZ) DESC"
         " RANGE BETWEEN INTERVAL 50 HOURS PRECEDING AND INTERVAL 480 HOURS FOLLOWING)"
     ),
+    "averages of large numbers": (
+        f"SELECT *, avg((pk - 9) * 4503599627370497L) OVER (PARTITION BY id ORDER BY {_EVERY}"
+        " ROWS UNBOUNDED PRECEDING), avg(id) OVER w FROM f WINDOW"
+        f" w AS (PARTITION BY id ORDER BY {_EVERY} ROWS 2 PRECEDING)"
+    ),
     "the first ones of each group": (
         "SELECT pk, count(*), sum(amt) FROM (SELECT *, rank() OVER (PARTITION BY id ORDER BY q)"
         " AS r FROM f) WHERE r <= 1 GROUP BY pk"
@@ -88,6 +93,7 @@ def test_a_frame_that_may_be_empty_has_no_values_of_another_one(star: StarSessio
         "lag(amt, 0) IGNORE NULLS OVER (PARTITION BY id ORDER BY {every})",
         "count(*) OVER (PARTITION BY id ORDER BY d RANGE INTERVAL 1 MONTH PRECEDING)",
         "count(*) OVER (PARTITION BY id ORDER BY amt RANGE 4 PRECEDING)",
+        "avg(pk * 4503599627370497L) OVER (PARTITION BY id ORDER BY {every} ROWS 2 PRECEDING)",
     ],
 )
 def test_other_windows_stay_with_spark(star: StarSessions, call: str) -> None:

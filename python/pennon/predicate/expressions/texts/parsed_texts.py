@@ -81,6 +81,8 @@ DOUBLE_OF_TEXT: Final = "double_of_text"
 """A function of ``execution/batches/number_texts.py``: NULL for a text that is no number."""
 NOT_READ: Final = "not read: "
 """What stands before a text, in an error, that is not read by a form of ours."""
+NOT_PARSED: Final = "not parsed: "
+"""What stands before one that is not read by a pattern of the user's."""
 
 
 def integer_of_text(value: Typed, target: pa.DataType, *, is_tried: bool) -> Typed:
@@ -188,12 +190,15 @@ def timestamp_of_text(value: Typed, pattern: Typed, semantics: Semantics) -> Typ
     form = f"^{''.join(_FIELDS.get(field, _sign(field)) for field in fields)}$"
     named = [field for field in fields if field in _FIELDS]
     parts = {field: _group(whole, form, at) for at, field in enumerate(named, 1)}
-    terms = [_times(_days(parts, is_tried=False), _MICROS["dd"])]
+    terms = [_times(_days(parts, is_tried=True), _MICROS["dd"])]
     terms += [_times(parts[unit], _MICROS[unit]) for unit in ("HH", "mm", "ss") if unit in parts]
     micros = cast(exp.paren(reduce(partial(binary, exp.Add), terms)), _LONG)
     is_minus_zero = call("regexp_like", parts["yyyy"].copy(), exp.Literal.string("^-0+$"))
-    is_read = exp.And(this=_matches(whole, form), expression=exp.Not(this=is_minus_zero))
-    read = choice((is_read, cast(micros, NTZ)), default=cast(_failure(whole), NTZ))
+    is_day = exp.Not(this=is_null(micros.copy()))
+    is_form = exp.And(this=_matches(whole, form), expression=exp.Not(this=is_minus_zero))
+    is_read = exp.And(this=is_form, expression=is_day)
+    failure = _failure(whole, NOT_PARSED)
+    read = choice((is_read, cast(micros, NTZ)), default=cast(failure, NTZ))
     return Typed(cast(cast(read, _LONG), ZONED), ZONED, can_fail=True)
 
 
@@ -274,6 +279,6 @@ def _cast(tree: exp.Expr, target: pa.DataType, is_tried: bool) -> exp.Expr:  # n
     return kind(this=tree, to=sql_type(target))
 
 
-def _failure(whole: exp.Expr) -> exp.Expr:
+def _failure(whole: exp.Expr, why: str = NOT_READ) -> exp.Expr:
     """Write what is an error for every text, and tells it."""
-    return cast(binary(exp.DPipe, exp.Literal.string(NOT_READ), whole.copy()), pa.date32())
+    return cast(binary(exp.DPipe, exp.Literal.string(why), whole.copy()), pa.date32())

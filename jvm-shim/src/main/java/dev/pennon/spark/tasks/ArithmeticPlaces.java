@@ -135,13 +135,13 @@ public record ArithmeticPlaces(List<Place> places) implements Serializable {
   }
 
   private RuntimeException overflow(String value, String type) {
+    List<Place> found = places(List.of(Kind.CAST, Kind.OVERFLOW), type);
     List<Place> sums = places(List.of(Kind.SUM), "");
-    if (value.isEmpty() && !sums.isEmpty()) { // the worker knows the value of all but sums
+    if (!sums.isEmpty() && (value.isEmpty() || found.isEmpty())) { // sums often name no value
       String instead = sums.size() == 1 ? "try_" + sums.get(0).name : "";
       String message = "Overflow in sum of decimals";
       return QueryExecutionErrors.arithmeticOverflowError(message, instead, context(sums));
     }
-    List<Place> found = places(List.of(Kind.CAST, Kind.OVERFLOW), type);
     Place only = found.size() == 1 ? found.get(0) : null;
     if (only != null && only.type instanceof DecimalType decimal) {
       Map<String, String> parameters = new HashMap<>(Map.of("value", value, "config", ANSI));
