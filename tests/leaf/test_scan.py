@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pennon.errors import LeafMissing, LeafTypeMismatch
+from pennon.errors import LeafMissing, LeafTypeMismatch, LeafValueMismatch
 from pennon.leaf import open_leaf, scan_leaf
 from pennon.leaf.schema.reconciliation import leaf_fields, match_fields
 
@@ -78,6 +78,15 @@ def test_missing_columns_are_null_and_narrower_types_are_promoted_at_every_level
         {"s": None, "m": None},
         {"s": {"q2": "w", "p": None, "n": None}, "m": None},
     ]
+
+
+@pytest.mark.spec("Schema 2", "reading 10")
+def test_a_value_that_the_wider_type_lacks_is_told(tmp_path):
+    """A time of nanoseconds is none of Spark's microseconds."""
+    moments = pa.table({"t": pa.array([1_000, 1_500], pa.timestamp("ns"))})
+    dataset = lance.write_dataset(moments, str(tmp_path / "leaf"))
+    with pytest.raises(LeafValueMismatch, match=r"column t of leaf leaf as .*us.*\[ns\] is none"):
+        list(scan_leaf(dataset, pa.schema([("t", pa.timestamp("us"))])))
 
 
 @pytest.mark.spec("Schema 2", "reading 10")

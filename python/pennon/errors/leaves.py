@@ -51,6 +51,17 @@ class LeafTypeMismatch(PennonError):
     sql_state = "42846"
 
 
+class LeafValueMismatch(PennonError):
+    """A value of a leaf is none of the type that it is read in."""
+
+    condition = "LEAF_VALUE_MISMATCH"
+    template = (
+        "Cannot read column {column} of leaf {leaf} as {expected}: a value of its {actual} is none"
+        " ({why}). Leave the column out, or store it in a type that its readers have."
+    )
+    sql_state = "22003"
+
+
 class LeafSchemaMismatch(PennonError):
     """A leaf cannot take the namespace's rows as they are."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.errors import LeafTypeMismatch
+from pennon.errors import LeafValueMismatch
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField
 from pennon.spec.initial_default import initial_default
 from pennon.spec.schema import children_of
@@ -35,7 +35,7 @@ def convert_batch(
         leaf: The leaf's name for errors.
 
     Raises:
-        LeafTypeMismatch: A value does not survive the promotion of its type.
+        LeafValueMismatch: A value does not survive the promotion of its type.
     """
     if not matches:
         return pa.RecordBatch.from_struct_array(
@@ -50,11 +50,12 @@ def convert_batch(
         try:
             columns.append(_convert(array, match, num_rows))
         except pa.ArrowInvalid as error:
-            raise LeafTypeMismatch(
+            raise LeafValueMismatch(
                 column=match.expected.name,
                 leaf=leaf,
                 actual="" if match.stored is None else match.stored.arrow.type,
                 expected=match.expected.type,
+                why=str(error),
             ) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
