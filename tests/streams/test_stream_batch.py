@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.streams.follower import ALL, Follower
 
 import pennon
 from pennon.errors import (
@@ -18,43 +19,13 @@ from pennon.errors import (
     StreamSourceChanged,
     StreamSourceRefused,
 )
-from pennon.leaf import open_leaf
 from pennon.manifest import Snapshot
-from pennon.streams import StreamOptions, StreamPosition, batch_end, batch_start, planned_batch
+from pennon.streams import StreamOptions, StreamPosition, batch_end, planned_batch
 
-SCHEMA = pa.schema({"id": pa.int64(), "k": pa.int32()})
 if TYPE_CHECKING:
     from pathlib import Path
 
-ALL = StreamOptions()
-
-
-class Follower:
-    """Reads a table batch by batch, as a stream does."""
-
-    def __init__(self, path: str, options: StreamOptions = ALL) -> None:
-        self.began = Snapshot.open(path)
-        self.options = options
-        self.position = batch_start(self.began, options)
-        self.ids: list[int] = []
-
-    def read(self) -> list[int]:
-        """Read the next batch; gives the ids that it had."""
-        end = batch_end(Snapshot.open(self.began.location), self.position, self.options)
-        leaves, tasks = planned_batch(
-            self.began, self.position, end, self.options, num_tasks=3, max_bytes=1 << 20
-        )
-        rows = leaves.to_pylist()
-        found: list[int] = []
-        for piece in (piece for task in tasks for piece in task):
-            leaf = rows[piece.leaf]
-            dataset = open_leaf(self.began.location, leaf["location"], leaf["read_version"])
-            fragments = dataset.get_fragments()
-            chosen = fragments[slice(*piece.fragments)] if piece.fragments else fragments
-            found += dataset.scanner(columns=["id"], fragments=chosen).to_table()["id"].to_pylist()
-        self.position = StreamPosition.from_json(end.to_json())
-        self.ids += found
-        return found
+SCHEMA = pa.schema({"id": pa.int64(), "k": pa.int32()})
 
 
 def make(tmp_path: Path, **properties: str) -> pennon.PartitionedNamespace:
@@ -152,7 +123,43 @@ def test_columns_that_are_other_ones_are_told(tmp_path: Path) -> None:
     table.append(rows_of(2))
     with pytest.raises(StreamColumnsChanged, match=r"column k is int64 by now.*Start the stream"):
         follower.read()
+    assert follower.again().read() == [2]
     assert Follower(table.location).read() == [1, 2]
+
+
+def test_an_unfinished_batch_is_read_in_columns_that_came_since(tmp_path: Path) -> None:
+    """It ends before the version that the stream begins at when it is started again."""
+    table = pennon.create(
+        str(tmp_path / "t"), SCHEMA.append(pa.field("s", pa.struct({"a": pa.int32()}))), ["k"]
+    )
+    table.append([{"id": 1, "k": 1, "s": {"a": 1}}])
+    follower = Follower(table.location)
+    first = follower.end()
+    follower.read()
+    table.append([{"id": 2, "k": 1, "s": {"a": 2}}])
+    end = follower.end()
+    table.add_column("more", pa.utf8())
+    table.add_column("s.b", pa.utf8())
+    table.alter_column("k", type=pa.int64())
+    table.alter_column("s.a", type=pa.int64())
+    assert follower.again().read(end) == [2]
+    assert Follower(table.location).read(first) == [1]
+
+
+def test_a_column_that_was_dropped_ends_a_stream_and_not_one_that_is_started_again(
+    tmp_path: Path,
+) -> None:
+    table = make(tmp_path)
+    table.add_column("more", pa.utf8())
+    table.append(rows_of(1))
+    follower = Follower(table.location)
+    follower.read()
+    table.append(rows_of(2))
+    end = follower.end()
+    table.drop_column("more")
+    with pytest.raises(StreamColumnsChanged, match="column more was dropped"):
+        follower.read()
+    assert follower.again().read(end) == [2]
 
 
 def test_a_table_that_names_no_versions_is_refused(tmp_path: Path) -> None:

@@ -19,12 +19,14 @@ from pennon.errors import (
     StreamSourceRefused,
     TableVersionNotFound,
 )
+from pennon.leaf.schema.promotion import is_promotable
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.manifest_history import versions_until
 from pennon.planning import plan_scan
 from pennon.planning.leaf_constants import CONSTANTS, leaf_constants, with_constants
 from pennon.planning.splits import OPEN_COST_BYTES, Piece, pack
+from pennon.spec.schema import children_of
 from pennon.streams.added_rows import AddedRows, added_rows
 from pennon.streams.stream_options import LATEST
 from pennon.streams.stream_position import BEGINNING, StreamPosition
@@ -234,16 +236,30 @@ def _divided(added: Sequence[AddedRows], num_tasks: int) -> list[list[Piece]]:
 def _check_columns(began: Snapshot, now: Snapshot) -> None:
     """Refuse to read rows in columns that are other ones by now.
 
+    A batch may end before the version that the stream began at: it lagged, or was left unfinished.
+    What that version lacks was added since, for ids are never reused, and a type is read as the
+    one that it was promoted to.
+
     Raises:
         StreamColumnsChanged: One is gone, or has another type.
     """
+    is_older = now.version < began.version
     for field in began.schema.fields:
         present = now.schema.field_by_id(field.id)
+        if is_older and (present is None or _promotes(present.field.type, field.field.type)):
+            continue
         if present is None or present.field.type != field.field.type:
             what = "was dropped" if present is None else f"is {present.field.type} by now"
             raise StreamColumnsChanged(
                 table=began.location, version=now.version, column=str(field), what=what
             )
+
+
+def _promotes(stored: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether a type is read as another one; fields below it have ids and are compared by them."""
+    if children_of(expected):
+        return bool(stored.id == expected.id)
+    return is_promotable(stored, expected)
 
 
 def _table_id(snapshot: Snapshot) -> str:
