@@ -13,6 +13,7 @@ from pennon.errors import (
     RollbackRefused,
     SnapshotNotFound,
     StreamColumnsChanged,
+    StreamOptionRefused,
     StreamPositionExpired,
     StreamSourceChanged,
     StreamSourceRefused,
@@ -36,6 +37,7 @@ _KNOW_THE_FOLDER: Final[Mapping[type[PennonError], str]] = {
     RollbackRefused: "table",
     SnapshotNotFound: "location",
     StreamColumnsChanged: "table",
+    StreamOptionRefused: "table",
     StreamPositionExpired: "table",
     StreamSourceChanged: "table",
     StreamSourceRefused: "table",
@@ -61,6 +63,7 @@ def by_name(table: str) -> Iterator[None]:
         RollbackRefused: A version cannot be brought back.
         SnapshotNotFound: There is no such version, or it has expired.
         StreamColumnsChanged: A stream does not read on over a change of columns.
+        StreamOptionRefused: A stream cannot begin where it is to.
         StreamPositionExpired: A stream came too late.
         StreamSourceChanged: A stream does not read on over changed rows.
         StreamSourceRefused: A stream cannot read such a table.

@@ -134,7 +134,7 @@ class TableMadeAnew(PennonError):
     condition = "TABLE_MADE_ANEW"
     template = (
         "Cannot use table {table} as the query saw it: another table was made at {location} since."
-        " Run the query anew."
+        " Run the query anew; a stream that reads it, with another checkpoint."
     )
     sql_state = "55000"
 

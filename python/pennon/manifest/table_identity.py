@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from pennon.caching import version_identity
 from pennon.errors import TableMadeAnew
 from pennon.manifest.dataset.storage import open_manifest
+from pennon.manifest.format.properties import SALT
 
 if TYPE_CHECKING:
     import lance
 
     from pennon.manifest.snapshot import Snapshot
 
-__all__ = ["check_same_table", "open_commit_base", "table_id"]
+__all__ = ["check_same_table", "has_secret", "open_commit_base", "table_id"]
 
 
 def table_id(snapshot: Snapshot) -> str:
@@ -31,6 +32,18 @@ def table_id(snapshot: Snapshot) -> str:
         snapshot: Any version.
     """
     return hashlib.blake2b(snapshot.salt, digest_size=8).hexdigest()
+
+
+def has_secret(snapshot: Snapshot) -> bool:
+    """Whether the ``table_id`` is the table's alone.
+
+    That of a plain dataset is not, nor that of a namespace of another writer: one that is made
+    with the same first spec has it as well.
+
+    Args:
+        snapshot: Any version.
+    """
+    return SALT in snapshot.metadata
 
 
 def check_same_table(snapshot: Snapshot, identity: str) -> None:

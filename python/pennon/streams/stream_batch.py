@@ -12,30 +12,22 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.errors import (
-    SnapshotNotFound,
-    StreamColumnsChanged,
-    StreamPositionExpired,
-    StreamSourceRefused,
-    TableVersionNotFound,
-)
+from pennon.errors import StreamColumnsChanged
 from pennon.leaf.schema.promotion import is_promotable
-from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.table_layout import TableLayout
-from pennon.manifest.versions.manifest_history import versions_until
 from pennon.planning import plan_scan
 from pennon.planning.leaf_constants import CONSTANTS, leaf_constants, with_constants
 from pennon.planning.splits import OPEN_COST_BYTES, Piece, pack
 from pennon.spec.schema import children_of
 from pennon.streams.added_rows import AddedRows, added_rows
-from pennon.streams.stream_options import LATEST
+from pennon.streams.position_versions import check_position, opened, opened_at, position_at
 from pennon.streams.stream_position import BEGINNING, StreamPosition
 
 if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.streams.stream_options import StreamOptions
 
-__all__ = ["batch_end", "batch_start", "check_source", "planned_batch"]
+__all__ = ["batch_end", "planned_batch"]
 
 _NO_COLUMNS: Final = pa.schema([])
 _LEAVES: Final = pa.schema(
@@ -47,57 +39,6 @@ _LEAVES: Final = pa.schema(
         ("num_rows", pa.int64()),
     ]
 )
-
-
-def check_source(snapshot: Snapshot) -> None:
-    """Refuse a table whose versions do not tell which rows a commit added.
-
-    Raises:
-        StreamSourceRefused: Its partitions are read at what is their newest version.
-    """
-    if not snapshot.names_leaf_versions:
-        why = "it leaves open at which versions partitions are read, so that none are kept"
-        raise StreamSourceRefused(table=snapshot.location, why=why)
-
-
-def batch_start(newest: Snapshot, options: StreamOptions) -> StreamPosition:
-    """Find where a new stream begins.
-
-    Args:
-        newest: The table as it is.
-        options: The stream's.
-
-    Raises:
-        StreamSourceRefused: The table cannot be read as a stream.
-        StreamPositionExpired: The version before the first one is not there.
-    """
-    check_source(newest)
-    return StreamPosition(_version_before_first(newest, options), _table_id(newest))
-
-
-def _version_before_first(newest: Snapshot, options: StreamOptions) -> int:
-    first, moment = options.first_version, options.first_time
-    if first == LATEST:
-        return newest.version
-    if isinstance(first, int):
-        if first > newest.version + 1:
-            why = f"its newest version is {newest.version}"
-            raise StreamPositionExpired(table=newest.location, version=first, why=why)
-        return first - 1
-    if moment is None:
-        return BEGINNING
-    versions = versions_until(newest)
-    earlier = [
-        version
-        for version, committed_at in zip(
-            versions["version"].to_pylist(), versions["committed_at"].to_pylist(), strict=True
-        )
-        if committed_at < moment
-    ]
-    if not earlier and versions["version"][0].as_py() > 1:
-        why = f"versions of {moment.isoformat()} have expired"
-        raise StreamPositionExpired(table=newest.location, version=1, why=why)
-    return earlier[-1] if earlier else BEGINNING
 
 
 def batch_end(
@@ -119,12 +60,13 @@ def batch_end(
 
     Raises:
         TableMadeAnew: The stream began with another table of this name.
+        StreamPositionExpired: The version that tells it has expired.
     """
-    check_same_table(newest, start.table_id)
+    check_position(newest, start)
     end = newest.version if until is None else min(newest.version, until.version)
     if options.most_versions is not None and start.version != BEGINNING:
         end = min(end, start.version + options.most_versions)
-    return StreamPosition(max(start.version, end), start.table_id)
+    return start if end <= start.version else position_at(newest, end)
 
 
 def planned_batch(
@@ -158,17 +100,16 @@ def planned_batch(
         StreamColumnsChanged: A column that is read was dropped or promoted.
         TableMadeAnew: Another table stands there by now.
     """
-    check_same_table(began, start.table_id)
     if start.version == BEGINNING:
-        whole = _at(began, end.version)
+        whole = opened_at(began, end)
         _check_columns(began, whole)
         plan = with_constants(plan_scan(whole), constants)
         return plan.table, pack(plan, num_tasks, max_bytes)
     added: list[AddedRows] = []
     texts: list[str | None] = []
-    before = _at(began, start.version)
+    before = opened_at(began, start)
     for version in range(start.version + 1, end.version + 1):
-        after = _at(began, version)
+        after = opened(began, version)
         of_version = added_rows(before, after, skips_changes=options.skips_changes)
         added += of_version
         texts += _constants(after, of_version, constants)
@@ -178,14 +119,6 @@ def planned_batch(
     if any(texts):
         leaves = leaves.append_column(CONSTANTS, pa.array(texts, pa.utf8()))
     return leaves, _divided(added, num_tasks)
-
-
-def _at(began: Snapshot, version: int) -> Snapshot:
-    try:
-        return began.at_version(version)
-    except (SnapshotNotFound, TableVersionNotFound) as error:
-        why = f"version {version} has expired"
-        raise StreamPositionExpired(table=began.location, version=version, why=why) from error
 
 
 def _constants(
@@ -260,7 +193,3 @@ def _promotes(stored: pa.DataType, expected: pa.DataType) -> bool:
     if children_of(expected):
         return bool(stored.id == expected.id)
     return is_promotable(stored, expected)
-
-
-def _table_id(snapshot: Snapshot) -> str:
-    return table_id(snapshot) if snapshot.layout is TableLayout.PARTITIONED else ""

@@ -11,16 +11,22 @@ from zoneinfo import ZoneInfo
 
 from pennon.errors import StreamOptionRefused
 
-__all__ = ["LATEST", "STREAM_OPTIONS", "StreamOptions"]
+__all__ = [
+    "LATEST",
+    "STARTING_TIMESTAMP",
+    "STARTING_VERSION",
+    "STREAM_OPTIONS",
+    "StreamOptions",
+]
 
 LATEST: Final = "latest"
 """As the first version: the one behind the newest."""
 
-_VERSION: Final = "startingVersion"
-_TIMESTAMP: Final = "startingTimestamp"
+STARTING_VERSION: Final = "startingVersion"
+STARTING_TIMESTAMP: Final = "startingTimestamp"
 _SKIP: Final = "skipChangeCommits"
 _MOST: Final = "maxVersionsPerTrigger"
-STREAM_OPTIONS: Final = (_VERSION, _TIMESTAMP, _SKIP, _MOST)
+STREAM_OPTIONS: Final = (STARTING_VERSION, STARTING_TIMESTAMP, _SKIP, _MOST)
 """The options of streams alone."""
 _OWN: Final = {name.lower(): name for name in STREAM_OPTIONS}
 _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
@@ -29,9 +35,9 @@ _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
         "ignoredeletes": _SKIP,
         "streaming-skip-delete-snapshots": _SKIP,
         "streaming-skip-overwrite-snapshots": _SKIP,
-        "stream-from-timestamp": _TIMESTAMP,
-        "versionasof": _VERSION,
-        "timestampasof": _TIMESTAMP,
+        "stream-from-timestamp": STARTING_TIMESTAMP,
+        "versionasof": STARTING_VERSION,
+        "timestampasof": STARTING_TIMESTAMP,
         "maxfilespertrigger": _MOST,
         "maxbytespertrigger": _MOST,
         "streaming-max-files-per-micro-batch": _MOST,
@@ -82,9 +88,10 @@ class StreamOptions:
                 raise _refused(table, name, value, why, f"Write {_INSTEAD[name.lower()]}")
             if name.lower() in _OWN:
                 stated[_OWN[name.lower()]] = value.strip()
-        if _VERSION in stated and _TIMESTAMP in stated:
-            why = f"{_VERSION} says where the stream begins, too"
-            raise _refused(table, _TIMESTAMP, stated[_TIMESTAMP], why, "Leave one of them out")
+        if STARTING_VERSION in stated and STARTING_TIMESTAMP in stated:
+            why = f"{STARTING_VERSION} says where the stream begins, too"
+            value = stated[STARTING_TIMESTAMP]
+            raise _refused(table, STARTING_TIMESTAMP, value, why, "Leave one of them out")
         return cls(
             _first_version(stated, table),
             _first_time(stated, table, time_zone),
@@ -104,17 +111,17 @@ class StreamOptions:
 
 
 def _first_version(stated: Mapping[str, str], table: str) -> int | str | None:
-    value = stated.get(_VERSION)
+    value = stated.get(STARTING_VERSION)
     if value is None or value.lower() == LATEST:
         return value and LATEST
     if not value.isdecimal() or int(value) < 1:
         why = "a version is a whole number from 1 on"
-        raise _refused(table, _VERSION, value, why, f"Write a number, or {LATEST}")
+        raise _refused(table, STARTING_VERSION, value, why, f"Write a number, or {LATEST}")
     return int(value)
 
 
 def _first_time(stated: Mapping[str, str], table: str, time_zone: str) -> datetime | None:
-    value = stated.get(_TIMESTAMP)
+    value = stated.get(STARTING_TIMESTAMP)
     if value is None:
         return None
     try:
@@ -122,7 +129,7 @@ def _first_time(stated: Mapping[str, str], table: str, time_zone: str) -> dateti
     except ValueError as error:
         why = "it is no time"
         advice = "Write it as 2025-12-10 or 2025-12-10 09:15:00"
-        raise _refused(table, _TIMESTAMP, value, why, advice) from error
+        raise _refused(table, STARTING_TIMESTAMP, value, why, advice) from error
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=ZoneInfo(time_zone))
 
 

@@ -22,18 +22,25 @@ class StreamPosition:
         version: The last version whose rows were; ``BEGINNING`` for none.
         table_id: Which table it is a position of, so that a checkpoint is of no use for another one
             of its name; empty for a table without an id.
+        identity: What tells the version from the same one of another table; empty at the
+            beginning, and where ``table_id`` tells them apart.
 
     Example:
         >>> StreamPosition.from_json(StreamPosition(7, "ab").to_json())
-        StreamPosition(version=7, table_id='ab')
+        StreamPosition(version=7, table_id='ab', identity='')
     """
 
     version: int
     table_id: str
+    identity: str = ""
 
     def to_json(self) -> str:
         """Write the position; equal ones have equal texts, by which Spark compares them."""
-        return json.dumps({"version": self.version, "table": self.table_id})
+        written: dict[str, object] = {"version": self.version, "table": self.table_id}
+        # Left out where there is none: so the positions of checkpoints that never had one read.
+        if self.identity:
+            written["identity"] = self.identity
+        return json.dumps(written)
 
     @classmethod
     def from_json(cls, text: str) -> StreamPosition:
@@ -48,5 +55,5 @@ class StreamPosition:
             stored = None
         match stored:
             case {"version": int(version), "table": str(table_id)}:
-                return cls(version, table_id)
+                return cls(version, table_id, stored.get("identity", ""))
         raise MalformedMessage(why="the stream's checkpoint is that of another source")
