@@ -1,8 +1,9 @@
-"""Where a stream begins: at a version or a time, which may have expired."""
+"""Where a stream begins: at a version or a time, which may have expired or be to come."""
 
 from __future__ import annotations
 
 import datetime as dt
+import time
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -93,3 +94,39 @@ def test_a_time_whose_versions_have_expired_is_refused(
         assert f"Write {times[newest].isoformat(sep=' ')} or later" in str(told.value)
     latest = starting(startingTimestamp=times[newest].isoformat(sep=" "))
     assert Follower(table.location, latest).read() == [5]
+
+
+def test_rows_of_commits_before_the_stated_time_are_never_read(
+    table: pennon.PartitionedNamespace,
+) -> None:
+    begins = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=4)
+    follower = Follower(table.location, starting(startingTimestamp=begins.isoformat()))
+    append(table, 6, 7)
+    table.delete("id = 1")
+    assert follower.read() == []
+    follower = follower.again()
+    append(table, 8)
+    # With its checkpoint a stream begins where it was, whatever the option says by now.
+    follower.options = starting(startingTimestamp="2099-01-01")
+    time.sleep(max(0, (begins - dt.datetime.now(dt.UTC)).total_seconds()))
+    append(table, 9)
+    assert follower.read() == [9]
+    follower = follower.again()
+    assert follower.position.awaited is None
+    append(table, 10)
+    assert follower.read() == [10]
+
+
+def test_a_stream_that_waits_for_its_time_keeps_its_place_in_the_checkpoint(
+    table: pennon.PartitionedNamespace,
+) -> None:
+    options = starting(startingTimestamp="2099-01-01", maxVersionsPerTrigger="1")
+    follower = Follower(table.location, options)
+    assert follower.end() == follower.position
+    append(table, 6, 7)
+    places = [follower.position.version]
+    for _ in range(2):
+        assert follower.read() == []
+        follower = follower.again()
+        places.append(follower.position.version)
+    assert places == [places[0], places[0] + 1, places[0] + 2]

@@ -13,29 +13,35 @@ from pennon.errors import (
 from pennon.manifest.dataset.storage import version_numbers
 from pennon.manifest.table_identity import has_secret, table_id
 from pennon.manifest.table_layout import TableLayout
+from pennon.manifest.versions.manifest_history import committed_at
 from pennon.streams.stream_position import BEGINNING, StreamPosition
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pennon.manifest import Snapshot
 
 __all__ = ["check_position", "opened", "opened_at", "position_at"]
 
 
-def position_at(newest: Snapshot, version: int) -> StreamPosition:
+def position_at(newest: Snapshot, version: int, awaited: datetime | None = None) -> StreamPosition:
     """Give the position behind the rows of a version.
 
     Args:
         newest: The table as it is.
         version: The version.
+        awaited: The time before which no commit's rows are read, where the stream has one.
 
     Raises:
         StreamPositionExpired: The version has expired.
     """
     table = _id_of(newest)
-    if version == BEGINNING or has_secret(newest):
+    if version == BEGINNING or (awaited is None and has_secret(newest)):
         return StreamPosition(version, table)
     own = newest if version == newest.version else opened(newest, version)
-    return StreamPosition(version, table, own.identity)
+    if awaited is not None and committed_at(own) >= awaited:
+        awaited = None
+    return StreamPosition(version, table, "" if has_secret(own) else own.identity, awaited)
 
 
 def check_position(newest: Snapshot, position: StreamPosition) -> None:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pennon.errors import StreamColumnsChanged
 from pennon.leaf.schema.promotion import is_promotable
 from pennon.manifest.table_layout import TableLayout
+from pennon.manifest.versions.manifest_history import committed_at
 from pennon.planning import plan_scan
 from pennon.planning.leaf_constants import CONSTANTS, leaf_constants, with_constants
 from pennon.planning.splits import OPEN_COST_BYTES, Piece, pack
@@ -66,7 +67,7 @@ def batch_end(
     end = newest.version if until is None else min(newest.version, until.version)
     if options.most_versions is not None and start.version != BEGINNING:
         end = min(end, start.version + options.most_versions)
-    return start if end <= start.version else position_at(newest, end)
+    return start if end <= start.version else position_at(newest, end, start.awaited)
 
 
 def planned_batch(
@@ -110,9 +111,10 @@ def planned_batch(
     before = opened_at(began, start)
     for version in range(start.version + 1, end.version + 1):
         after = opened(began, version)
-        of_version = added_rows(before, after, skips_changes=options.skips_changes)
-        added += of_version
-        texts += _constants(after, of_version, constants)
+        if start.awaited is None or committed_at(after) >= start.awaited:
+            of_version = added_rows(before, after, skips_changes=options.skips_changes)
+            added += of_version
+            texts += _constants(after, of_version, constants)
         before = after
     _check_columns(began, before)
     leaves = _leaves(added)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from pennon.errors import MalformedMessage
@@ -24,15 +25,18 @@ class StreamPosition:
             of its name; empty for a table without an id.
         identity: What tells the version from the same one of another table; empty at the
             beginning, and where ``table_id`` tells them apart.
+        awaited: The time before which no commit's rows are read; None once a commit has come
+            behind it.
 
     Example:
         >>> StreamPosition.from_json(StreamPosition(7, "ab").to_json())
-        StreamPosition(version=7, table_id='ab', identity='')
+        StreamPosition(version=7, table_id='ab', identity='', awaited=None)
     """
 
     version: int
     table_id: str
     identity: str = ""
+    awaited: datetime | None = None
 
     def to_json(self) -> str:
         """Write the position; equal ones have equal texts, by which Spark compares them."""
@@ -40,6 +44,8 @@ class StreamPosition:
         # Left out where there is none: so the positions of checkpoints that never had one read.
         if self.identity:
             written["identity"] = self.identity
+        if self.awaited is not None:
+            written["awaited"] = self.awaited.isoformat()
         return json.dumps(written)
 
     @classmethod
@@ -55,5 +61,7 @@ class StreamPosition:
             stored = None
         match stored:
             case {"version": int(version), "table": str(table_id)}:
-                return cls(version, table_id, stored.get("identity", ""))
+                awaited = stored.get("awaited")
+                moment = None if awaited is None else datetime.fromisoformat(awaited)
+                return cls(version, table_id, stored.get("identity", ""), moment)
         raise MalformedMessage(why="the stream's checkpoint is that of another source")

@@ -80,7 +80,7 @@ def _behind(newest: Snapshot, first: int) -> StreamPosition:
 
 
 def _before(newest: Snapshot, moment: datetime) -> StreamPosition:
-    """Give the position before the first commit at or after a time."""
+    """Give the position before the first commit at or after a time, which may be to come."""
     listed = versions_until(newest)
     times = dict(
         zip(listed["version"].to_pylist(), listed["committed_at"].to_pylist(), strict=True)
@@ -94,7 +94,7 @@ def _before(newest: Snapshot, moment: datetime) -> StreamPosition:
         if following is not None:
             known = f"{following.isoformat(sep=' ')} or later"
         raise _refused(newest, STARTING_TIMESTAMP, moment.isoformat(), why, _advice(known))
-    return position_at(newest, before)
+    return position_at(newest, before, moment if before == newest.version else None)
 
 
 def _without_gaps(versions: list[int]) -> int:

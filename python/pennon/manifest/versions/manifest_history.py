@@ -11,12 +11,22 @@ from pennon.manifest.dataset.storage import listed_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from pennon.manifest.snapshot import Snapshot
 
-__all__ = ["stored_rows", "stored_schema", "versions_until"]
+__all__ = ["committed_at", "stored_rows", "stored_schema", "versions_until"]
 
 _TIME = pa.timestamp("us", "UTC")
+
+
+def committed_at(snapshot: Snapshot) -> datetime:
+    """Tell when a version was committed, in UTC and without I/O.
+
+    Args:
+        snapshot: Of a partitioned namespace, or of a plain dataset.
+    """
+    return version_time(snapshot.manifest.get_version())
 
 
 def versions_until(snapshot: Snapshot) -> pa.Table:
