@@ -11,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def follow(spark: SparkSession, source: str, target: str, checkpoint: Path, **options: str) -> int:
@@ -99,6 +99,20 @@ def test_a_batch_covers_at_most_as_many_versions_as_are_asked_for(
     assert rows(spark, target) == rows(spark, source)
 
 
+def test_the_one_batch_of_a_stream_that_runs_once_has_all_versions(
+    spark: SparkSession, namespace: str, source: str, tmp_path: Path
+) -> None:
+    target = f"{namespace}.target"
+    for at in range(4):
+        spark.sql(f"INSERT INTO {source} VALUES ({100 + at}, 0)")
+    spark.sql(f"CREATE TABLE {target} (id BIGINT, k BIGINT)")
+    frame = spark.readStream.options(startingVersion="3", maxVersionsPerTrigger="2").table(source)
+    writer = frame.writeStream.option("checkpointLocation", str(tmp_path / "c"))
+    query = writer.trigger(once=True).toTable(target)
+    assert query.awaitTermination(240)
+    assert rows(spark, target) == rows(spark, source)
+
+
 def test_a_stream_begins_at_a_version_or_with_what_comes(
     spark: SparkSession, namespace: str, source: str, tmp_path: Path
 ) -> None:
@@ -111,6 +125,45 @@ def test_a_stream_begins_at_a_version_or_with_what_comes(
     follow(spark, source, late, tmp_path / "late", startingVersion="latest")
     follow(spark, source, target, tmp_path / "c", startingVersion=str(version + 1))
     assert rows(spark, late) == rows(spark, target) == [(100, 1)]
+
+
+def test_a_stream_that_lags_reads_on_over_columns_that_came_since(
+    spark: SparkSession, namespace: str, tmp_path: Path
+) -> None:
+    source, target = f"{namespace}.source", f"{namespace}.target"
+    spark.sql(f"CREATE TABLE {source} (id INT, s STRUCT<a: INT>, k BIGINT) PARTITIONED BY (k)")
+    for at in range(3):
+        spark.sql(f"INSERT INTO {source} VALUES ({at}, named_struct('a', {at}), {at % 2})")
+    spark.sql(f"ALTER TABLE {source} ADD COLUMN more INT DEFAULT 7")
+    spark.sql(f"ALTER TABLE {source} ADD COLUMN s.b STRING")
+    spark.sql(f"ALTER TABLE {source} ALTER COLUMN id TYPE BIGINT")
+    spark.sql(f"INSERT INTO {source} VALUES (5000000000, named_struct('a', 3, 'b', 'x'), 1, 8)")
+    spark.sql(f"CREATE TABLE {target} AS SELECT * FROM {source} WHERE false")
+    stated = {"startingVersion": "2", "maxVersionsPerTrigger": "1"}
+    assert follow(spark, source, target, tmp_path / "c", **stated) > 3
+    assert sorted(spark.table(target).collect()) == sorted(spark.table(source).collect())
+
+
+def test_a_batch_that_failed_is_read_again_after_a_column_came(
+    spark: SparkSession, namespace: str, source: str, tmp_path: Path
+) -> None:
+    target, checkpoint = f"{namespace}.target", tmp_path / "c"
+    spark.sql(f"CREATE TABLE {target} (id BIGINT, k BIGINT)")
+    follow(spark, source, target, checkpoint)
+    spark.sql(f"INSERT INTO {source} VALUES (100, 1)")
+
+    def fail(_: DataFrame, __: int) -> None:
+        raise RuntimeError
+
+    writer = spark.readStream.table(source).writeStream.foreachBatch(fail)
+    writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    with pytest.raises(StreamingQueryException, match="RuntimeError"):
+        writer.start().awaitTermination(240)
+    spark.sql(f"ALTER TABLE {source} ADD COLUMN more STRING")
+    spark.sql(f"ALTER TABLE {target} ADD COLUMN more STRING")
+    spark.sql(f"INSERT INTO {source} VALUES (101, 1, 'x')")
+    follow(spark, source, target, checkpoint)
+    assert rows(spark, target) == rows(spark, source)
 
 
 @pytest.mark.parametrize(

@@ -26,11 +26,16 @@ class StartStream(StreamRequest):
 
 @dataclass(frozen=True, slots=True)
 class FindBatchEnd(StreamRequest):
-    """How far the batch behind a position goes; ``until`` is where the stream ends, if it does."""
+    """How far the batch behind a position goes.
+
+    ``until`` is where the stream ends, if it does; ``takes_all`` says that the batch is the only
+    one, so that it has all there is, however much the options give a batch.
+    """
 
     op: ClassVar[str] = "find_batch_end"
     start: str
     until: str | None
+    takes_all: bool
 
 
 @dataclass(frozen=True, slots=True)

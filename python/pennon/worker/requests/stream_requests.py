@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -40,7 +41,10 @@ def find_batch_end(request: m.FindBatchEnd) -> m.PositionReply:
     until = None if request.until is None else StreamPosition.from_json(request.until)
     start = StreamPosition.from_json(request.start)
     with _named(request):
-        end = batch_end(_newest(request), start, _options(request), until)
+        options = _options(request)
+        if request.takes_all:
+            options = replace(options, most_versions=None)
+        end = batch_end(_newest(request), start, options, until)
     return m.PositionReply(end.to_json())
 
 

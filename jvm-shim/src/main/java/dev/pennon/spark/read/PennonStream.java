@@ -9,6 +9,7 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadAllAvailable;
 import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.internal.SQLConf;
@@ -32,7 +33,13 @@ final class PennonStream implements MicroBatchStream, SupportsTriggerAvailableNo
 
   @Override
   public Offset initialOffset() {
-    return position(request("start_stream"));
+    return position(request("start_stream", options));
+  }
+
+  /** Not "all": then Spark's limit says whether a batch has to hold what is there, as once. */
+  @Override
+  public ReadLimit getDefaultReadLimit() {
+    return ReadLimit.maxFiles(1);
   }
 
   @Override
@@ -42,16 +49,13 @@ final class PennonStream implements MicroBatchStream, SupportsTriggerAvailableNo
 
   @Override
   public Offset latestOffset(Offset start, ReadLimit limit) {
-    ObjectNode request = request("find_batch_end").put("start", start.json());
-    return position(request.put("until", until));
+    ObjectNode request = request("find_batch_end", options).put("start", start.json());
+    return position(request.put("until", until).put("takes_all", limit instanceof ReadAllAvailable));
   }
 
   @Override
   public void prepareForTriggerAvailableNow() {
-    Map<String, String> latest = Map.of("startingVersion", "latest");
-    ObjectNode request = request("start_stream");
-    request.set("options", Messages.strings(latest));
-    until = position(request).json();
+    until = position(request("start_stream", Map.of("startingVersion", "latest"))).json();
   }
 
   /** A position, whose text is the worker's. */
@@ -67,7 +71,7 @@ final class PennonStream implements MicroBatchStream, SupportsTriggerAvailableNo
 
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
-    ObjectNode request = packing.addTo(request("plan_batch"));
+    ObjectNode request = packing.addTo(request("plan_batch", options));
     request.put("start", start.json()).put("end", end.json()).put("plan", plan.ofColumns().plan());
     return Splits.ask(request).toArray(InputPartition[]::new);
   }
@@ -84,10 +88,9 @@ final class PennonStream implements MicroBatchStream, SupportsTriggerAvailableNo
   @Override
   public void stop() {}
 
-  private ObjectNode request(String operation) {
+  private ObjectNode request(String operation, Map<String, String> stated) {
     ObjectNode request = plan.table().request(operation).put("time_zone", timeZone);
-    request.set("options", Messages.strings(options));
-    return request;
+    return request.set("options", Messages.strings(stated));
   }
 
   private Offset position(ObjectNode request) {
