@@ -146,6 +146,22 @@ def test_a_table_dropped_before_its_tasks_read_is_named_by_them(
         driver.connection.rows(plan["scan"], splits["split"][0].as_py())
 
 
+@pytest.mark.parametrize("is_made_anew", [False, True], ids=["dropped", "made anew"])
+def test_a_stream_tells_a_table_made_anew_from_a_dropped_one(
+    driver: Driver, *, is_made_anew: bool
+) -> None:
+    name = ["shop", "my orders"]
+    orders = driver.create(name, FIELDS, BY_REGION)
+    asked = {"table": orders["table"], "options": {}, "time_zone": "UTC"}
+    start = driver.ask("start_stream", **asked)["position"]
+    driver.ask("drop_table", identifier=name)
+    if is_made_anew:
+        driver.create(name, FIELDS, BY_REGION)
+    with pytest.raises(WorkerFailed, match=r"table lance\.shop\.`my orders`") as failed:
+        driver.ask("find_batch_end", **asked, start=start, until=None, takes_all=False)
+    assert failed.value.condition == ("TABLE_MADE_ANEW" if is_made_anew else "TABLE_NOT_FOUND")
+
+
 def test_a_version_of_a_table_that_was_dropped_says_so(driver: Driver, tmp_path: Path) -> None:
     name = [str(tmp_path / "orders")]
     driver.insert(driver.create(name, FIELDS, BY_REGION), rows([1, 2], "eu"))

@@ -1,8 +1,11 @@
-"""A stream joined with tables and grouped: its state outlives every plan."""
+"""Streams while tables change: state outlives every plan, and no table is taken for another."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import StreamingQueryException
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,3 +62,34 @@ def test_groups_of_a_stream_stay_whole_when_the_partitioning_evolves(
     }
     assert {(row.id, row[2]) for row in spark.table("sums").collect()} == expected
     assert spark.table("sums").count() == 10
+
+
+DROP_AND_CREATE = ["DROP TABLE {}", "CREATE TABLE {} (id BIGINT, k BIGINT) PARTITIONED BY (k)"]
+REPLACE = ["CREATE OR REPLACE TABLE {} AS SELECT 500L AS id, 1L AS k"]
+
+
+# A source is looked at all the time: between DROP and CREATE it is not there, and told so.
+@pytest.mark.parametrize(
+    ("replaced", "statements"),
+    [("source", REPLACE), ("target", REPLACE), ("target", DROP_AND_CREATE)],
+    ids=["source replaced", "target replaced", "target dropped and created"],
+)
+def test_a_table_that_is_made_anew_under_a_running_stream_is_told_as_such(
+    spark: SparkSession, namespace: str, tmp_path: Path, replaced: str, statements: list[str]
+) -> None:
+    source, target = f"{namespace}.source", f"{namespace}.target"
+    for name in (source, target):
+        spark.sql(f"CREATE TABLE {name} (id BIGINT, k BIGINT) PARTITIONED BY (k)")
+    spark.sql(f"INSERT INTO {source} VALUES (1, 1)")
+    writer = spark.readStream.table(source).writeStream
+    query = writer.option("checkpointLocation", str(tmp_path / "c")).toTable(target)
+    try:
+        query.processAllAvailable()
+        table = f"{namespace}.{replaced}"
+        for statement in statements:
+            spark.sql(statement.format(table))
+        spark.sql(f"INSERT INTO {source} VALUES (2, 1)")
+        with pytest.raises(StreamingQueryException, match=f"TABLE_MADE_ANEW.*table {table} as"):
+            query.processAllAvailable()
+    finally:
+        query.stop()

@@ -19,6 +19,7 @@ from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.layouts import StoredTable, stored_table
 from pennon.catalog.layouts.plain_snapshot import open_plain
 from pennon.catalog.partitioning import partitioning
+from pennon.catalog.table_name import parts_of
 from pennon.catalog.tables.opened_location import DROPPED, open_location
 from pennon.draft import open_snapshot
 from pennon.errors import (
@@ -214,21 +215,25 @@ def reopen(
     return snapshot
 
 
-def reopen_newest(name: str, location: str, table_id: str, storage: Mapping[str, str]) -> Snapshot:
+def reopen_newest(catalog: Catalog, name: str, location: str, table_id: str) -> Snapshot:
     """Open the newest version of a table that was loaded earlier.
 
     Args:
-        name: The table's name, for errors.
+        catalog: The catalog.
+        name: The table's name, or its path.
         location: Path or URL.
         table_id: The ``Table.table_id`` that was loaded; empty where there was none.
-        storage: Given to Lance.
 
     Raises:
-        TableMadeAnew: Another table stands there by now.
-        TableNotFound: Nothing is there any more.
+        TableMadeAnew: Another table stands there, or has the name, by now.
+        TableNotFound: Nothing is there any more, and no table has the name.
     """
-    snapshot = open_location(location, None, None, storage)
+    snapshot = open_location(location, None, None, catalog.storage)
     if snapshot is None:
+        identifier = parts_of(catalog, name)
+        named = None if is_path(identifier[0]) else Directory(catalog).find(identifier)
+        if named is not None and named.location != location:
+            raise TableMadeAnew(table=name, location=named.location)
         raise TableNotFound(table=name, near=DROPPED)
     with by_name(name):
         check_same_table(snapshot, table_id)

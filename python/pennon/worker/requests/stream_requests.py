@@ -70,7 +70,7 @@ def _named(request: m.StreamRequest) -> AbstractContextManager[None]:
 
 def _newest(request: m.StreamRequest) -> Snapshot:
     table = TableToken.from_json(request.table)
-    return reopen_newest(table.name, table.location, table.table_id, request.catalog.storage)
+    return reopen_newest(request.catalog, table.name, table.location, table.table_id)
 
 
 def _options(request: m.StreamRequest) -> StreamOptions:

@@ -126,7 +126,7 @@ def _newest(catalog: Catalog, token: TableToken) -> tuple[StoredTable, TableToke
     Raises:
         StreamNotRepeatable: The table does not know its commits again.
     """
-    snapshot = reopen_newest(token.name, token.location, token.table_id, catalog.storage)
+    snapshot = reopen_newest(catalog, token.name, token.location, token.table_id)
     table = stored_table(token.name, snapshot)
     if not table.knows_commits:
         raise StreamNotRepeatable(table=token.name)
