@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pennon.errors import (
     ChangesNotKept,
     ChangesNotPaired,
+    NotNullViolated,
     PennonError,
     PredicateNotEvaluable,
     RollbackRefused,
@@ -22,6 +23,7 @@ from pennon.errors import (
     TableVersionNotFound,
     TransactionModeChanged,
     WriteConflict,
+    WriteTypeMismatch,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ __all__ = ["by_name"]
 _KNOW_THE_FOLDER: Final[Mapping[type[PennonError], str]] = {
     ChangesNotKept: "location",
     ChangesNotPaired: "table",
+    NotNullViolated: "table",
     PredicateNotEvaluable: "namespace",
     RollbackRefused: "table",
     SnapshotNotFound: "location",
@@ -46,6 +49,7 @@ _KNOW_THE_FOLDER: Final[Mapping[type[PennonError], str]] = {
     TableVersionNotFound: "table",
     TransactionModeChanged: "table",
     WriteConflict: "table",
+    WriteTypeMismatch: "table",
 }
 
 
@@ -59,6 +63,7 @@ def by_name(table: str) -> Iterator[None]:
     Raises:
         ChangesNotKept: A version does not hold its rows.
         ChangesNotPaired: The key of a change feed does not identify a row.
+        NotNullViolated: A row has NULL in a NOT NULL column.
         PredicateNotEvaluable: A condition is not understood.
         RollbackRefused: A version cannot be brought back.
         SnapshotNotFound: There is no such version, or it has expired.
@@ -72,6 +77,7 @@ def by_name(table: str) -> Iterator[None]:
         TableVersionNotFound: A plain dataset has no such version.
         TransactionModeChanged: The table's transactions become, or became, others.
         WriteConflict: Another commit came first.
+        WriteTypeMismatch: A value does not fit its column.
 
     Example:
         >>> with by_name("lance.shop.orders"):

@@ -97,6 +97,18 @@ class StreamColumnLeftOut(PennonError):
     sql_state = "42601"
 
 
+class StreamColumnUnknown(PennonError):
+    """A stream to be written has a column, or a nested field, that its table has not."""
+
+    condition = "STREAM_COLUMN_UNKNOWN"
+    template = (
+        "Cannot write a stream with the column {column} to {table}: it has {columns}, and the"
+        " option mergeSchema adds none. Run ALTER TABLE {table} ADD COLUMN {column} with its type"
+        " first, or leave it out of the stream."
+    )
+    sql_state = "42703"
+
+
 class StreamNotRepeatable(PennonError):
     """A stream is to be written where a repeated batch could not be recognised."""
 

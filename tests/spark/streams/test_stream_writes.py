@@ -186,6 +186,43 @@ def test_the_columns_of_a_stream_are_checked_as_those_of_a_statement(
     assert list(map(tuple, added)) == [("äöü", "b  ")]
 
 
+@pytest.mark.parametrize(
+    ("more", "column"),
+    [
+        ("1 AS `a b`", "`a b`"),
+        ("named_struct('b', 1, 'a', 2) AS s", r"s\.b"),
+        ("array(named_struct('b', 1, 'a', 2)) AS l", r"l\.element\.b"),
+    ],
+)
+def test_a_stream_with_a_column_more_says_how_its_table_gets_it(
+    spark: SparkSession, namespace: str, tmp_path: Path, more: str, column: str
+) -> None:
+    table, folder = f"{namespace}.narrow", tmp_path / "arriving"
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, s STRUCT<a: INT>, l ARRAY<STRUCT<a: INT>>)")
+    arrive(spark, folder, 0)
+    rows = streamed(spark, folder).selectExpr("id AS ID", more)
+    failure = (
+        f"STREAM_COLUMN_UNKNOWN.*to {table}.*mergeSchema.*ALTER TABLE {table} ADD COLUMN {column}"
+    )
+    with pytest.raises(StreamingQueryException, match=failure):
+        write(rows, table, tmp_path / "c")
+
+
+def test_values_of_a_stream_that_do_not_fit_are_told_with_the_name_of_the_table(
+    spark: SparkSession, namespace: str, tmp_path: Path
+) -> None:
+    table, folder = f"{namespace}.t", tmp_path / "arriving"
+    spark.sql(f"CREATE TABLE {table} (id INT NOT NULL, k BIGINT) PARTITIONED BY (k)")
+    arrive(spark, folder, 0)
+    rows = streamed(spark, folder)
+    for at, (value, condition) in enumerate(
+        [("id + 5000000000", "WRITE_TYPE_MISMATCH"), ("nullif(id, 7)", "NOT_NULL_VIOLATED")]
+    ):
+        with pytest.raises(StreamingQueryException, match=rf"{condition}.* of {table}: "):
+            write(rows.selectExpr(f"{value} AS id", "k"), table, tmp_path / str(at))
+    assert ids(spark, table) == []
+
+
 def test_a_stream_reads_nothing_of_its_table_also_where_its_query_has_it_in_sparks_cache(
     spark: SparkSession, namespace: str, tmp_path: Path
 ) -> None:
