@@ -17,7 +17,7 @@ from pennon.catalog.ddl import alter
 from pennon.errors import TransactionModeChanged, UnsupportedTableChange
 from pennon.manifest import Snapshot, change_root
 from pennon.manifest.commits.stated_commit import commit_metadata
-from pennon.manifest.format import change_notice
+from pennon.manifest.format import running_process
 from pennon.manifest.format.change_notice import ChangeNotice
 from pennon.manifest.format.properties import TRANSACTION
 from pennon.manifest.transaction_mode import mode_of
@@ -138,7 +138,7 @@ def test_a_change_of_another_machine_is_ended_when_its_time_is_over(
 ) -> None:
     table = orders(tmp_path)
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(change_notice, "_machine", lambda: "another one")
+        elsewhere.setattr(running_process, "_machine", lambda: "another one")
         notice = ChangeNotice.of_this_process(target)
     announce(table, notice)
     with pytest.raises(TransactionModeChanged, match="Run it again when that has ended"):
@@ -158,7 +158,7 @@ def test_a_column_is_not_added_where_its_time_was_over(
 
     def late(*args: Any, **named: Any) -> ManifestOutcome:
         with monkeypatch.context() as gone:
-            gone.setattr(change_notice, "_process", lambda number: f"{number}@0")
+            gone.setattr(running_process, "_process", lambda number: f"{number}@0")
             other.append([EU])
         return change_root(*args, **named)
 

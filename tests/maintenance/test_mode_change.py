@@ -29,7 +29,7 @@ from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.vacuum import vacuum
-from pennon.manifest.format import change_notice
+from pennon.manifest.format import change_notice, running_process
 from pennon.manifest.transaction_mode import change_under_way, mode_of
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Transaction, mode_change, strong, weak
@@ -270,7 +270,7 @@ def test_a_change_that_takes_longer_than_its_notice_lasts_is_not_turned_back(
 ) -> None:
     """A writer on another machine cannot see that its process lives."""
     base = filled(tmp_path / "t", "strong")
-    monkeypatch.setattr(change_notice, "_machine", lambda: secrets.token_hex(8))
+    monkeypatch.setattr(running_process, "_machine", lambda: secrets.token_hex(8))
     monkeypatch.setattr(change_notice, "_OF_MODES_SECONDS", 2)
 
     def write_late() -> None:

@@ -13,17 +13,14 @@ notice says where the name is looked up.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import secrets
-import socket
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, Self
 
 from pennon.manifest.format.properties import CHANGING
+from pennon.manifest.format.running_process import RunningProcess
 
 __all__ = ["ALTERED", "REPLACED", "ChangeNotice", "NamedAt"]
 
@@ -34,7 +31,6 @@ REPLACED: Final = "replaced"
 
 _LASTS_SECONDS: Final = {ALTERED: 60, REPLACED: 600}
 _OF_MODES_SECONDS: Final = 600  # and again as long while the process works
-_OF_A_PROCESS: Final = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +72,8 @@ class ChangeNotice:
     def of_this_process(cls, target: str, named_at: NamedAt | None = None) -> Self:
         """Announce a change that this process makes."""
         name = secrets.token_hex(8)
-        process = _process(os.getpid()) or ""
-        return cls(target, name, _machine(), process, named_at=named_at).renewed()
+        by = RunningProcess.of_this_one()
+        return cls(target, name, by.machine, by.process, named_at=named_at).renewed()
 
     @property
     def lasts_seconds(self) -> float:
@@ -133,34 +129,11 @@ class ChangeNotice:
 
     def is_abandoned(self) -> bool:
         """Whether its process is gone, or its time is over."""
-        if self.machine and self.process and self.machine == _machine():
-            number = int(self.process.partition("@")[0])
-            if _process(number) != self.process:
-                return True
+        if RunningProcess(self.machine, self.process).is_gone():
+            return True
         return self.until is not None and time.time() * 1000 > self.until
 
     def is_nearly_over(self) -> bool:
         """Whether half of its time has passed: what others cannot refuse must not begin now."""
         half = self.lasts_seconds / 2
         return self.until is not None and time.time() + half > self.until / 1000
-
-
-def _machine() -> str:
-    """Name what numbers processes: the machine as it was started, or a container on it."""
-    try:
-        boot = (_OF_A_PROCESS / "sys/kernel/random/boot_id").read_text().strip()
-        numbering = str((_OF_A_PROCESS / "self/ns/pid").readlink())
-    except OSError:  # another system: the time has to tell
-        return ""
-    text = f"{socket.gethostname()} {boot} {numbering}"
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-def _process(number: int) -> str | None:
-    """Name a process by its number and its start; None where it is gone."""
-    try:
-        stated = (_OF_A_PROCESS / str(number) / "stat").read_text()
-    except OSError:
-        return None
-    fields = stated.rpartition(")")[2].split()
-    return None if fields[0] in ("Z", "X") else f"{number}@{fields[19]}"
