@@ -25,7 +25,7 @@ from pennon.maintenance.expire import expire
 from pennon.maintenance.leaf_versions import detached_versions
 from pennon.manifest import Snapshot
 from pennon.manifest.versions import history as module
-from pennon.manifest.versions.tags import expiring
+from pennon.manifest.versions.expiry_notice import expiring
 from pennon.namespace import Scan
 
 Rows = dict[str | None, list[int]]

@@ -27,7 +27,7 @@ from pennon.errors import (
     TagRefused,
     TagSyntax,
 )
-from pennon.manifest.versions import tags
+from pennon.manifest.versions import expiry_notice, set_tag
 from pennon.namespace import PartitionedNamespace
 
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.string()})
@@ -233,14 +233,14 @@ def test_a_tag_beside_an_expiry_names_a_version_or_is_refused(
     table.append([{"id": 3, "region": "us"}])
     newest = table.append([{"id": 4, "region": "us"}])
     clean_up, is_made = lance.LanceDataset.cleanup_old_versions, threading.Event()
-    monkeypatch.setattr(tags, "_WAITS_SECONDS", 60 if ends else 0)
-    wait = tags._wait_for_expiry
+    monkeypatch.setattr(expiry_notice, "_WAITS_SECONDS", 60 if ends else 0)
+    wait = expiry_notice.wait_for_expiry
 
-    def waits(*arguments: Any) -> object:
+    def waits(*arguments: Any, **named: Any) -> object:
         is_made.set()
-        return wait(*arguments)
+        return wait(*arguments, **named)
 
-    monkeypatch.setattr(tags, "_wait_for_expiry", waits)
+    monkeypatch.setattr(set_tag, "wait_for_expiry", waits)
     with ThreadPoolExecutor(1) as pool:
         making = []
 

@@ -52,8 +52,9 @@ from pennon.manifest.dataset.storage import (
 from pennon.manifest.format.commit_record import COMMIT, CommitRecord
 from pennon.manifest.format.properties import read_specs, user_properties
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table_of_rows
+from pennon.manifest.versions.expiry_notice import expiring
 from pennon.manifest.versions.retention import kept_age, kept_versions
-from pennon.manifest.versions.tags import drop_tag, expiring, tagged_versions, tags_of
+from pennon.manifest.versions.tags import Tag, drop_unchanged, tagged_versions, tags_of
 
 __all__ = ["Expired", "expirable_versions", "expire"]
 
@@ -130,11 +131,9 @@ def expire(
         plain = plain_dataset(location, options, error)
         return _expire_plain(plain, older_than, retain_last, dry_run=dry_run)
     read_specs(manifest.metadata, location)
-    done = Expired(tags=_tags_that_are_over(manifest))
-    if not dry_run:
-        for name in done.tags:
-            drop_tag(manifest, name, table=location)
-    done.versions.extend(expirable_versions(manifest, older_than, retain_last, done.tags))
+    done = Expired(tags=_tags_without_use(manifest, location, dry_run=dry_run))
+    still_there = done.tags if dry_run else ()
+    done.versions.extend(expirable_versions(manifest, older_than, retain_last, still_there))
     kept = set(version_numbers(manifest)).difference(done.versions)
     recorded = recorded_versions(location, [*done.versions, max(kept)], options)
     versions = sorted(kept)
@@ -162,17 +161,17 @@ def _expire_plain(
 ) -> Expired:
     """Remove versions of a plain dataset by Lance's own clean-up."""
     dataset = snapshot.manifest
-    done = Expired(tags=_tags_that_are_over(dataset))
+    done = Expired(tags=_tags_without_use(dataset, snapshot.location, dry_run=dry_run))
+    still_there = done.tags if dry_run else ()
     # A merge of fragments is a compaction that someone asked for, and counts.
-    done.versions.extend(expirable_versions(dataset, older_than, retain_last, done.tags, ()))
+    done.versions.extend(expirable_versions(dataset, older_than, retain_last, still_there, ()))
     if done.versions:
         leaf = files_of_dataset(snapshot)
         done.files.extend(files_of_versions_alone(leaf, done.versions))
         done.num_bytes = sum(leaf.sizes[path] for path in done.files if path.startswith("data/"))
-    if not dry_run:
-        for name in done.tags:
-            drop_tag(dataset, name, table=snapshot.location)
-        if done.versions:
+    if done.versions and not dry_run:
+        kept = set(version_numbers(dataset)).difference(done.versions)
+        with expiring(dataset, _oldest_behind(done.versions, kept), table=snapshot.location):
             remove_versions(snapshot, done.versions)
     return done
 
@@ -225,8 +224,7 @@ def _clean_up(
     manifest: lance.LanceDataset, location: str, versions: Sequence[int], kept: Sequence[int]
 ) -> None:
     """Remove versions of ``__manifest`` that no tag holds; those that went before are no error."""
-    oldest_kept = min(version for version in kept if version > max(versions))
-    with expiring(manifest, oldest_kept, table=location):
+    with expiring(manifest, _oldest_behind(versions, kept), table=location):
         try:
             manifest.cleanup_old_versions(
                 versions=list(versions), error_if_tagged_old_versions=False
@@ -235,9 +233,26 @@ def _clean_up(
             raise storage_failure("expire versions of", location, error) from error
 
 
-def _tags_that_are_over(manifest: lance.LanceDataset) -> list[str]:
+def _oldest_behind(versions: Sequence[int], kept: Collection[int]) -> int:
+    return min(version for version in kept if version > max(versions))
+
+
+def _tags_without_use(dataset: lance.LanceDataset, table: str, *, dry_run: bool) -> list[str]:
+    """Drop the tags whose time is over, or list them only; give their names.
+
+    One may be moved meanwhile, and holds then what it names now. Lance drops a tag by its name
+    alone: so whoever moves one behind the last look sees the notice, waits, and makes it again.
+    """
+    over = _tags_that_are_over(dataset)
+    if dry_run or not over:
+        return [tag.name for tag in over]
+    with expiring(dataset, int(dataset.version), table=table):
+        return [tag.name for tag in over if drop_unchanged(dataset, tag, table=table)]
+
+
+def _tags_that_are_over(dataset: lance.LanceDataset) -> list[Tag]:
     now = datetime.now(UTC)
-    return [tag.name for tag in tags_of(manifest).values() if tag.is_over(now)]
+    return [tag for tag in tags_of(dataset).values() if tag.is_over(now)]
 
 
 def expirable_versions(
@@ -253,7 +268,7 @@ def expirable_versions(
         manifest: ``__manifest`` at its newest version.
         older_than: As of ``expire``.
         retain_last: As of ``expire``.
-        ignored_tags: Tags that hold nothing any more.
+        ignored_tags: Tags that are there and whose time is over.
         uncounted: Lance's operations whose versions do not count among those to retain.
 
     Raises:

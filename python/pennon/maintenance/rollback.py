@@ -41,7 +41,8 @@ from pennon.manifest.format.properties import (
     read_specs,
 )
 from pennon.manifest.transaction_mode import STRONG
-from pennon.manifest.versions.tags import HELD, drop_tag, holding_name, set_tag
+from pennon.manifest.versions.set_tag import set_tag
+from pennon.manifest.versions.tags import HELD, drop_tag, holding_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +77,7 @@ def rollback(
         SnapshotNotFound: There is no such version, or none that old.
         TableVersionNotFound: Of a plain dataset.
         NotPartitionedNamespace: It was none at that version.
-        RollbackRefused: Its transactions are weak, or were.
+        RollbackRefused: Its transactions are weak, or were; or older versions are being removed.
         StorageFailure: The storage refused.
 
     Example:
@@ -201,13 +202,15 @@ def _held(
 
     Raises:
         SnapshotNotFound: It has expired.
+        RollbackRefused: It may be about to: older versions are being removed.
     """
-    name = holding_name()
+    name, number = holding_name(), int(version.version)
     try:
-        set_tag(version, name, int(version.version), HELD, table=location)
-    except TagRefused:
-        open_manifest(location, int(version.version), storage_options=storage_options)
-        raise
+        set_tag(version, name, number, HELD, table=location)
+    except TagRefused as error:
+        open_manifest(location, number, storage_options=storage_options)
+        why, advice = error.parameters["why"], error.parameters["advice"]
+        raise RollbackRefused(table=location, version=number, why=why, advice=advice) from error
     try:
         yield
     finally:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import TagRefused
-from pennon.manifest.versions.tags import Tag, drop_tag, set_tag, tags_of
+from pennon.manifest.versions.set_tag import set_tag
+from pennon.manifest.versions.tags import Tag, drop_tag, tags_of
 
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog

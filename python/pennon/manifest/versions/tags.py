@@ -7,19 +7,18 @@ version of each leaf, so that one tag holds the whole table.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import secrets
-import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import lance
 
-from pennon.errors import PennonError, TagAlreadyExists, TagNotFound, TagRefused
+from pennon.errors import TagNotFound
 from pennon.manifest.dataset.storage import storage_failure
+from pennon.manifest.format.running_process import RunningProcess
 
 if TYPE_CHECKING:
     from lance.dataset import Tags
@@ -29,16 +28,16 @@ __all__ = [
     "MAIN",
     "Tag",
     "drop_tag",
-    "expiring",
+    "drop_unchanged",
+    "expiring_name",
     "holding_name",
     "listed_names",
-    "set_tag",
+    "stated_retention",
     "tagged_versions",
     "tags_of",
+    "tags_to_change",
 ]
 
-# Lance lists no tags at all any more where one has a letter beyond ASCII in its name.
-_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 _RETAINED: Final = "pennon.max-ref-age-ms"
 # What Lance and Iceberg call the line of versions itself; it names the newest of them.
 MAIN: Final = "main"
@@ -48,12 +47,12 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 # how long it is to hold, so its name says that, too, for whoever is killed between the two.
 HELD: Final = timedelta(days=1)
 _HOLDING: Final = re.compile(r"rollback-[0-9a-f]{16}")
-# Whoever removes versions says so by a tag, of the oldest one that stays, before Lance looks which
-# versions have tags; whoever makes a tag looks for such a one behind that. So one sees the other.
-_EXPIRING: Final = re.compile(r"expire-[0-9a-f]{16}")
+# A tag that tells that versions before its own are being removed, as ``expiry_notice`` has it. Its
+# name says by whom, too: nobody ends it where that process was killed.
+_EXPIRING: Final = re.compile(
+    r"expire-[0-9a-f]{16}(-(?P<machine>[0-9a-f]{16})-(?P<process>[0-9]+-[0-9]+))?"
+)
 _EXPIRING_LASTS: Final = timedelta(hours=1)
-_WAITS_SECONDS: Final = 30.0
-_LOOKS_EACH_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,17 @@ class Tag:
 
     def is_over(self, now: datetime) -> bool:
         """Tell whether it need not be kept any more."""
+        notice = _EXPIRING.fullmatch(self.name)
+        if notice is not None and notice["machine"]:
+            by = RunningProcess(notice["machine"], notice["process"].replace("-", "@"))
+            if by.is_gone():
+                return True
         return self.retain is not None and now - self.set_at > self.retain
+
+    @property
+    def is_of_expiry(self) -> bool:
+        """Whether it tells that versions before its own are being removed."""
+        return _EXPIRING.fullmatch(self.name) is not None
 
 
 def holding_name() -> str:
@@ -86,6 +95,23 @@ def holding_name() -> str:
         'rollback-3f0c95d1a2b47e68'
     """
     return f"rollback-{secrets.token_hex(8)}"
+
+
+def expiring_name() -> str:
+    """Give the name of a tag by which this process tells that it removes versions.
+
+    Example:
+        >>> expiring_name()  # doctest: +SKIP
+        'expire-3f0c95d1a2b47e68-91f5c07b2a6dd843-4711-1093822'
+    """
+    by = RunningProcess.of_this_one()
+    process = f"-{by.machine}-{by.process.replace('@', '-')}" if by.machine and by.process else ""
+    return f"expire-{secrets.token_hex(8)}{process}"
+
+
+def stated_retention(retain: timedelta) -> dict[str, str]:
+    """Give what a tag's metadata says of how long it holds."""
+    return {_RETAINED: str(retain // _MILLISECOND)}
 
 
 def tags_of(dataset: lance.LanceDataset) -> dict[str, Tag]:
@@ -132,125 +158,9 @@ def _listed(dataset: lance.LanceDataset) -> Mapping[str, Mapping[str, Any]]:
             return listed
 
 
-def _tags_to_change(dataset: lance.LanceDataset) -> Tags:
+def tags_to_change(dataset: lance.LanceDataset) -> Tags:
     """Give the tags by an object that no other thread has, for Lance borrows it to change one."""
     return dataset.checkout_version(dataset.version).tags
-
-
-def set_tag(
-    dataset: lance.LanceDataset,
-    name: str,
-    version: int,
-    retain: timedelta | None = None,
-    *,
-    table: str,
-    create: bool = True,
-    replace: bool = False,
-) -> Tag:
-    """Make a tag, or let one name another version.
-
-    Args:
-        dataset: ``__manifest``, or a plain dataset.
-        name: Letters, digits, ``.``, ``_`` and ``-``; not digits alone, which are a version.
-        version: A version that is there.
-        retain: How long it holds; None is for ever, and as before for a tag that is moved.
-        table: The table's name, for errors.
-        create: Whether there need be no such tag.
-        replace: Whether there may be such a tag.
-
-    Raises:
-        TagRefused: No tag can have this name, or the version is gone.
-        TagAlreadyExists: There is one, and it is not to be replaced.
-        TagNotFound: There is none, and it is not to be created.
-        StorageFailure: The storage refused.
-    """
-    check_name(name, table)
-    existing = tags_of(dataset)
-    current = existing.get(name)
-    if current is not None and not replace:
-        raise TagAlreadyExists(tag=name, table=table, version=current.version)
-    if current is None and not create:
-        raise TagNotFound(verb="replace", tag=name, table=table, known=listed_names(existing))
-    try:
-        tags = _tags_to_change(dataset)
-        if current is None:
-            tags.create(name, version)
-        else:
-            tags.update(name, version)
-        if retain is not None:
-            stated = {_RETAINED: str(retain // _MILLISECOND)}
-            tags.replace_metadata(name, {**tags.list()[name]["metadata"], **stated})
-        # A clean-up that listed the tags just before may still remove the version, or has done so.
-        is_sure = _wait_for_expiry(dataset, version)
-        _check_is_there(dataset, version)
-    except (OSError, RuntimeError, ValueError) as error:
-        refused = _failure(dataset, name, version, table, error)
-        if isinstance(refused, TagRefused):
-            _take_back(dataset, name, current)
-        raise refused from error
-    if not is_sure:
-        _take_back(dataset, name, current)
-        why = f"versions before {version + 1} are being expired at this moment"
-        advice = "Try again when that has ended, or tag a newer version"
-        raise TagRefused(tag=name, table=table, why=why, advice=advice)
-    return tags_of(dataset)[name]
-
-
-@contextlib.contextmanager
-def expiring(dataset: lance.LanceDataset, oldest_kept: int, *, table: str) -> Iterator[None]:
-    """Let nobody rely on a new tag of an older version while the context is open.
-
-    Args:
-        dataset: ``__manifest``.
-        oldest_kept: The oldest version behind all that are to go.
-        table: The table's name, for errors.
-
-    Raises:
-        StorageFailure: The storage refused.
-    """
-    name = f"expire-{secrets.token_hex(8)}"
-    try:
-        _tags_to_change(dataset).create(name, oldest_kept)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise storage_failure("expire versions of", table, error) from error
-    try:
-        yield
-    finally:
-        with contextlib.suppress(PennonError):  # it goes with the next expiry after its time
-            drop_tag(dataset, name, table=table)
-
-
-def _wait_for_expiry(dataset: lance.LanceDataset, version: int) -> bool:
-    """Wait while versions as old as one are removed; whether that came to its end."""
-    deadline = time.monotonic() + _WAITS_SECONDS
-    while True:
-        now = datetime.now(UTC)
-        if not any(
-            _EXPIRING.fullmatch(tag.name) and version < tag.version and not tag.is_over(now)
-            for tag in tags_of(dataset).values()
-        ):
-            return True
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_LOOKS_EACH_SECONDS)
-
-
-def _check_is_there(dataset: lance.LanceDataset, version: int) -> None:
-    """Raise Lance's error where a version is gone; a dataset at that version does not look."""
-    newest = dataset.checkout_version(dataset.latest_version)
-    if newest.version != version:
-        newest.checkout_version(version)
-
-
-def _take_back(dataset: lance.LanceDataset, name: str, before: Tag | None) -> None:
-    """Leave a tag as it was, so that none names what is gone."""
-    if name not in tags_of(dataset):
-        return
-    tags = _tags_to_change(dataset)
-    if before is None:
-        tags.delete(name)
-    else:
-        tags.update(name, before.version)
 
 
 def drop_tag(dataset: lance.LanceDataset, name: str, *, table: str) -> None:
@@ -269,30 +179,33 @@ def drop_tag(dataset: lance.LanceDataset, name: str, *, table: str) -> None:
     if name not in existing:
         raise TagNotFound(verb="drop", tag=name, table=table, known=listed_names(existing))
     try:
-        _tags_to_change(dataset).delete(name)
+        tags_to_change(dataset).delete(name)
     except (OSError, RuntimeError, ValueError) as error:
         if name in tags_of(dataset):
             raise storage_failure("drop a tag of", table, error) from error
 
 
-def check_name(name: str, table: str) -> None:
-    """Refuse a name that no tag can have.
+def drop_unchanged(dataset: lance.LanceDataset, tag: Tag, *, table: str) -> bool:
+    """Remove a tag that is as it was listed; whether it was, and is gone by this.
+
+    Lance drops a tag by its name alone. Who moves it behind this look has to look again behind an
+    expiry that is announced.
+
+    Args:
+        dataset: ``__manifest``, or a plain dataset.
+        tag: The tag, as it was listed.
+        table: The table's name, for errors.
 
     Raises:
-        TagRefused: Says why.
+        StorageFailure: The storage refused.
     """
-    advice = "Use letters, digits, '.', '_' and '-', as in release-2026.1"
-    if name.isdecimal():
-        why = "VERSION AS OF would read a name of digits as a version"
-    elif name.lower() == MAIN:
-        why = f"{MAIN} is the line of versions itself"
-    elif not _NAME.fullmatch(name):
-        why = "a name has at most 128 of a few characters, the first of them no '.'"
-    elif ".." in name or name.endswith((".", ".lock")):
-        why = "a name holds no '..', and ends neither with '.' nor with '.lock'"
-    else:
-        return
-    raise TagRefused(tag=repr(name), table=table, why=why, advice=advice)
+    if tags_of(dataset).get(tag.name) != tag:
+        return False
+    try:
+        drop_tag(dataset, tag.name, table=table)
+    except TagNotFound:  # another expiry drops it, too
+        return False
+    return True
 
 
 def listed_names(tags: Mapping[str, Tag]) -> str:
@@ -317,14 +230,3 @@ def _tag(name: str, listed: Mapping[str, object]) -> Tag:
     # A tag of an older Lance says no time: as old as can be, and without a limit of Pennon's.
     set_at = moment if isinstance(moment, datetime) else datetime.fromtimestamp(0, UTC)
     return Tag(name, int(str(listed["version"])), set_at, retain)
-
-
-def _failure(
-    dataset: lance.LanceDataset, name: str, version: int, table: str, error: Exception
-) -> Exception:
-    """Say what a refused tag means."""
-    if version in {int(entry["version"]) for entry in dataset.versions()}:
-        return storage_failure("make a tag of", table, error)
-    why = f"its version {version} is gone"
-    advice = "Choose one of the versions that its metadata table snapshots lists"
-    return TagRefused(tag=name, table=table, why=why, advice=advice)
