@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import Cache
+from pennon.errors import LeafMissing, NamespaceHasNoManifest, StorageFailure, TableNotFound
 from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.schema.file_layout import write_layout
 from pennon.leaf.schema.leaf_upgrade import stored_field, upgrade_of
 from pennon.leaf.schema.plain_field import plain_field
 from pennon.leaf.schema.reconciliation import leaf_fields, match_fields
-from pennon.manifest import leaf_name
+from pennon.manifest import Snapshot, leaf_name
 from pennon.manifest.leaves.partition_index import equals
+from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.spec.partition_spec import leaf_prefix
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
     import lance
 
-    from pennon.manifest import LeafName, Snapshot
+    from pennon.manifest import LeafName
     from pennon.spec.partition_spec import PartitionSpec
 
 __all__ = ["Destination", "Destinations"]
@@ -32,6 +35,8 @@ __all__ = ["Destination", "Destinations"]
 # A small append asks for few leaves: by their names that is half as dear as to bring the index of
 # all of them to the version before.
 _FEW: Final = 4
+_ATTEMPTS: Final = 5
+T = TypeVar("T")
 _LEAVES: Final[Cache[pa.Table]] = Cache(
     "leaves of spec versions", max_bytes=128 << 20, weigh=lambda leaves: int(leaves.nbytes)
 )
@@ -70,12 +75,17 @@ class _Row:
 
 
 class Destinations:
-    """Finds the leaf of a partition tuple as the snapshot has it."""
+    """Finds the leaf of a partition tuple as the snapshot has it.
+
+    Where that has expired since the rows began to come, leaves are looked up in the newest version:
+    only their columns' ids and their format are needed, and the commit judges the rest.
+    """
 
     def __init__(self, snapshot: Snapshot, spec: PartitionSpec) -> None:
         self._snapshot = snapshot
         self._spec = spec
-        self._columns = list(snapshot.schema.arrow)
+        self._schema = snapshot.schema.arrow
+        self._columns = list(self._schema)
         self._known: pa.Table | None = None
         self._num_asked = 0
         self._expected: dict[str, pa.Table] = {}
@@ -90,7 +100,7 @@ class Destinations:
         """
         self._expected = {}
         if len(tuples) > _FEW:
-            rows = self._snapshot.leaves_of(self._spec.spec_version, tuples) or []
+            rows = self._asked(lambda: self._leaves_of(tuples)) or []
             names = map(self._name_of, tuples)
             self._expected = {
                 name.object_id: value for name, value in zip(names, rows, strict=False)
@@ -107,7 +117,40 @@ class Destinations:
             LeafSchemaMismatch: The leaf cannot take the namespace's rows.
             LeafMissing: The leaf's files are gone.
             LeafReadAtReference: The manifest has it read at a branch or a tag.
+            TableNotFound: The table was dropped meanwhile.
+            TableMadeAnew: It was, and another one was made in its place.
         """
+        return self._asked(lambda: self._destination(values))
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        """Ask for leaves; again in the newest version where files of the one before are gone."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return ask()
+            except (LeafMissing, StorageFailure) as error:
+                self._turn_to_newest(error)
+        return ask()
+
+    def _turn_to_newest(self, error: LeafMissing | StorageFailure) -> None:
+        """Look leaves up in the newest version from now on; raise the error where that is done.
+
+        Raises:
+            TableNotFound: There is none any more.
+            TableMadeAnew: It is one of another table.
+        """
+        before = self._snapshot
+        location = before.location
+        try:
+            newest = Snapshot.open(location, storage_options=before.storage_options)
+        except NamespaceHasNoManifest:
+            raise TableNotFound(table=location, near="it was dropped meanwhile") from error
+        check_same_table(newest, table_id(before))
+        spec = newest.specs.get(self._spec.spec_version)
+        if newest.version <= before.version or spec != self._spec:
+            raise error
+        self._snapshot, self._known, self._expected = newest, None, {}
+
+    def _destination(self, values: pa.RecordBatch) -> Destination:
         name = self._name_of(values)
         row = self._row(values, name.object_id)
         if row is None:
@@ -148,8 +191,11 @@ class Destinations:
         if named is not None and named.num_rows:
             return named
         # Other writers name leaves in their own way.
-        rows = self._snapshot.leaves_of(self._spec.spec_version, [values])
+        rows = self._leaves_of([values])
         return self._equal_rows(values) if rows is None else rows[0]
+
+    def _leaves_of(self, tuples: Sequence[pa.RecordBatch]) -> list[pa.Table] | None:
+        return self._snapshot.leaves_of(self._spec.spec_version, tuples)
 
     def _named_rows(self, object_id: str) -> pa.Table:
         condition = exp.column("object_id").isin(exp.Literal.string(object_id))
@@ -173,5 +219,5 @@ class Destinations:
     def _stored_schema(self, dataset: lance.LanceDataset, leaf: str) -> pa.Schema:
         fields = leaf_fields(dataset)
         matches = match_fields(self._columns, fields, leaf)
-        upgrade_of(self._snapshot.schema.arrow, matches, fields, {}, leaf)
+        upgrade_of(self._schema, matches, fields, {}, leaf)
         return pa.schema([stored_field(match) for match in matches])
