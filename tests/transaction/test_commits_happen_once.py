@@ -310,17 +310,6 @@ def test_a_change_of_rows_is_asked_for_again_when_its_base_has_expired(tmp_path:
     assert regions(latest(base)) == {"eu": [2, 3, 9], "us": [5]}
 
 
-def test_rows_are_staged_and_given_up_though_their_base_expired(tmp_path: Path) -> None:
-    base = append(make(tmp_path), {1: "eu"})
-    append(base, {3: "eu"})
-    expire(base.location, older_than=datetime.now(UTC) + timedelta(minutes=1))
-    before = sorted(Path(base.location).rglob("*.lance"))
-    staged = stage(base, {2: "eu", 4: "new"})
-    assert sorted(Path(base.location).rglob("*.lance")) != before
-    assert abandon(base.location, staged, {})
-    assert sorted(Path(base.location).rglob("*.lance")) == before
-
-
 def test_history_tells_every_version(tmp_path: Path) -> None:
     snapshot = append(make(tmp_path), {1: "eu", 2: "us"})
     identity = CommitIdentity("the one", "ada", "app-1", "query-1", 4)

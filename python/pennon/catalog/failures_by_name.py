@@ -12,6 +12,7 @@ from pennon.errors import (
     PennonError,
     PredicateNotEvaluable,
     RollbackRefused,
+    SnapshotExpired,
     SnapshotNotFound,
     StreamColumnsChanged,
     StreamOptionRefused,
@@ -38,6 +39,7 @@ _KNOW_THE_FOLDER: Final[Mapping[type[PennonError], str]] = {
     NotNullViolated: "table",
     PredicateNotEvaluable: "namespace",
     RollbackRefused: "table",
+    SnapshotExpired: "table",
     SnapshotNotFound: "location",
     StreamColumnsChanged: "table",
     StreamOptionRefused: "table",
@@ -66,6 +68,7 @@ def by_name(table: str) -> Iterator[None]:
         NotNullViolated: A row has NULL in a NOT NULL column.
         PredicateNotEvaluable: A condition is not understood.
         RollbackRefused: A version cannot be brought back.
+        SnapshotExpired: The version that is read has expired meanwhile.
         SnapshotNotFound: There is no such version, or it has expired.
         StreamColumnsChanged: A stream does not read on over a change of columns.
         StreamOptionRefused: A stream cannot begin where it is to.

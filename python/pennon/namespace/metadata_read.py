@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pennon.catalog.failures_by_name import by_name
 from pennon.errors import TableNotFound
+from pennon.maintenance.read_failures import naming_causes_at
 from pennon.metadata_tables import Selection, tables_of
 
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ def read_metadata_table(table: Table, name: str) -> pa.Table:
         name: The metadata table.
 
     Raises:
-        TableNotFound: There is none of that name; lists those there are.
+        TableNotFound: There is none of that name; lists those there are. Or the table was dropped.
+        TableMadeAnew: It was, and another one was made in its place.
+        SnapshotExpired: The version has expired.
     """
     metadata_tables = tables_of(has_manifest=table.stored.has_manifest)
     definition = metadata_tables.get(name.lower())
@@ -31,6 +35,7 @@ def read_metadata_table(table: Table, name: str) -> pa.Table:
         near = f"the metadata tables of {table.name} are {', '.join(sorted(metadata_tables))}"
         raise TableNotFound(table=f"{table.name}.{name}", near=near)
     schema = definition.schema(table.snapshot)
-    parts = definition.rows(table.snapshot, Selection(tuple(schema.names)))
-    tables = [part.select(schema.names).cast(schema) for part in parts]
+    with by_name(table.name), naming_causes_at(table.snapshot):
+        parts = definition.rows(table.snapshot, Selection(tuple(schema.names)))
+        tables = [part.select(schema.names).cast(schema) for part in parts]
     return pa.concat_tables(tables) if tables else schema.empty_table()

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pennon.errors import RowsMoved
+from pennon.errors import RowsMoved, SnapshotExpired, WriteConflict
 
 if TYPE_CHECKING:
     from pennon.catalog.tables.loaded_table import Table
@@ -34,7 +34,8 @@ def run_beside_maintenance(load: Callable[[], Table], statement: Callable[[Table
         What the statement gives.
 
     Raises:
-        WriteConflict: Another statement changed what this one is about.
+        WriteConflict: Another statement changed what this one is about, or the version that it read
+            has expired.
 
     Example:
         >>> run_beside_maintenance(load, lambda table: delete_where(table, "id = 7"))
@@ -45,5 +46,15 @@ def run_beside_maintenance(load: Callable[[], Table], statement: Callable[[Table
     """
     for _ in range(_ATTEMPTS - 1):
         with contextlib.suppress(RowsMoved):
-            return statement(load())
-    return statement(load())
+            return _run(load(), statement)
+    return _run(load(), statement)
+
+
+def _run(table: Table, statement: Callable[[Table], T]) -> T:
+    try:
+        return statement(table)
+    except SnapshotExpired as error:
+        if error.parameters["table"] != table.snapshot.location:
+            raise  # of another table, from which the rows come
+        why = f"version {table.snapshot.version}, which the statement read, has expired meanwhile"
+        raise WriteConflict(table=table.name, why=why) from error

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pennon.arguments import checked_methods
 from pennon.execution import BatchStream, LeafRead, Relation, run_ahead
 from pennon.execution.engine_failures import failure_of_values
+from pennon.maintenance.read_failures import naming_causes_at
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import check_evaluable
 
@@ -74,6 +75,9 @@ class Scan:
         Raises:
             PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
             LeafMissing: The files of a partition are gone.
+            SnapshotExpired: The version has expired meanwhile.
+            TableNotFound: The table was dropped meanwhile.
+            TableMadeAnew: Another table was made in its place.
 
         Example:
             >>> import pennon, tempfile
@@ -155,7 +159,9 @@ class Scan:
 
         session = SessionContext() if context is None else context
         name = f"scan_{next(_NUMBERS)}"
-        register_relation(session, name, _relation(self.plan()), StreamWork())
+        relation = _relation(self.plan())
+        with naming_causes_at(self.snapshot):
+            register_relation(session, name, relation, StreamWork())
         return session.table(name)
 
     def count_rows(self) -> int:
@@ -195,17 +201,23 @@ def read_plan(plan: ScanPlan) -> BatchStream:
     Raises:
         PredicateNotEvaluable: A part of the predicate is not understood outside of Spark.
         LeafMissing: The files of a partition are gone.
+        SnapshotExpired: With the version, which has expired.
+        TableNotFound: With the table, which was dropped.
+        TableMadeAnew: Likewise, and another table was made in its place.
         FragmentDivision: While the rows are read: the predicate divides by zero, as in Spark.
         FragmentOverflow: Likewise: a value does not fit its type.
         FragmentText: Likewise: a text that is cast is no value of its type.
     """
-    stream = run_ahead(_relation(plan))
-    return BatchStream(stream.schema, _computed(stream.batches))
+    relation = _relation(plan)
+    with naming_causes_at(plan.snapshot):
+        stream = run_ahead(relation)
+    return BatchStream(stream.schema, _computed(stream.batches, plan.snapshot))
 
 
-def _computed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _computed(batches: Iterator[pa.RecordBatch], snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
     try:
-        yield from batches
+        with naming_causes_at(snapshot):
+            yield from batches
     except pa.ArrowInvalid as error:
         failure = failure_of_values(error)
         if failure is None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pennon.errors import RowsNotUnderstood
+from pennon.namespace.rows.row_scan import Scan
 from pennon.namespace.rows.rows_of_dicts import table_of
 from pennon.spec.schema import NamespaceSchema
 
@@ -50,6 +51,8 @@ def _given(rows: object, columns: NamespaceSchema | None) -> Iterator[pa.RecordB
         return iter(rows)
     if _is_pandas(rows):
         return iter(pa.Table.from_pandas(rows, preserve_index=False).to_batches())
+    if isinstance(rows, Scan):  # whose failures come through a stream of Arrow as texts alone
+        return rows.to_batches()
     if hasattr(rows, "__arrow_c_stream__"):
         return iter(pa.RecordBatchReader.from_stream(rows))
     if hasattr(rows, "to_batches"):  # a dataset or a scanner of pyarrow, a dataset of Lance

@@ -16,6 +16,7 @@ from pennon.catalog.tables.opened_location import missed_by_name
 from pennon.execution import Fragment, run
 from pennon.execution.process_cost import ProcessCost, peak_bytes
 from pennon.leaf.changes.deleted_rows import collect_deleted
+from pennon.maintenance.read_failures import naming_causes
 from pennon.worker.messages.scan_messages import Read, ReadReply, RunFragment
 from pennon.worker.messages.write_messages import (
     Write,
@@ -24,7 +25,6 @@ from pennon.worker.messages.write_messages import (
     WriteReply,
 )
 from pennon.worker.requests.absent_offsets import with_offsets
-from pennon.worker.requests.read_failures import naming_causes
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.fragment_tokens import FragmentToken
 from pennon.worker.wire.framing import (
