@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import lance
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -199,3 +200,42 @@ def test_what_fails_while_rows_are_made_comes_to_the_caller_as_it_is(
     with pytest.raises(FragmentOverflow):
         table.update({"id": "id + 1"})
     assert table.scan().to_arrow()["id"].to_pylist() == [2**63 - 1]
+
+
+def test_what_pandas_reads_can_be_written_back(tmp_path: Path) -> None:
+    counts = pa.map_(pa.string(), pa.int64())
+    schema = pa.schema(
+        {
+            "id": pa.int64(),
+            "tags": counts,
+            "many": pa.list_(counts),
+            "deep": pa.struct({"tags": counts, "n": pa.list_(pa.int64())}),
+        }
+    )
+    table = pennon.create(tmp_path / "t", schema)
+    rows = [
+        {"id": 1, "tags": {"k": 1}, "many": [{"a": 2}, {}], "deep": {"tags": {"b": 3}, "n": [4]}},
+        {"id": 2},
+        {"id": 3, "tags": {}, "many": [], "deep": {"tags": None, "n": None}},
+    ]
+    table.append(rows)
+    read = table.scan().to_arrow().sort_by("id")
+    table.overwrite(table.scan().to_pandas())
+    assert table.scan().to_arrow().sort_by("id").equals(read)
+    frame = table.scan().to_pandas()[["tags", "id"]]
+    frame.loc[frame["id"] == 2, "tags"] = float("nan")  # as a join of pandas leaves it
+    table.overwrite(frame)
+    expected = read.select(["tags"])
+    assert table.scan(columns=["id", "tags"]).to_arrow().sort_by("id").select(["tags"]) == expected
+
+
+def test_objects_of_pandas_of_no_one_type_are_told_by_their_column(tmp_path: Path) -> None:
+    schema = pa.schema({"id": pa.int64(), "tags": pa.map_(pa.string(), pa.int64())})
+    table = pennon.create(tmp_path / "t", schema)
+    for column, values in {"id": [1, "a"], "tags": [7, {}], "other": [1, b"x"]}.items():
+        frame = pd.DataFrame({"x": [1, 2], column: values})
+        with pytest.raises(ValuesNotUnderstood, match=f"Cannot read the values of {column}: "):
+            table.append(frame)
+    frame = pd.DataFrame({"id": [1, "a"], "tags": [{}, {}]})
+    with pytest.raises(ValuesNotUnderstood, match="Cannot read the values of id: "):
+        table.append(frame)

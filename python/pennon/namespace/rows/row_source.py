@@ -14,6 +14,7 @@ import pyarrow as pa
 from pennon.errors import RowsNotUnderstood
 from pennon.namespace.rows.row_scan import Scan
 from pennon.namespace.rows.rows_of_dicts import table_of
+from pennon.namespace.rows.rows_of_pandas import table_of_frame
 from pennon.spec.schema import NamespaceSchema
 
 __all__ = ["batches_of"]
@@ -33,7 +34,8 @@ def batches_of(rows: object, columns: NamespaceSchema | None = None) -> Iterator
 
     Raises:
         RowsNotUnderstood: It is none of these.
-        ValuesNotUnderstood: The dicts have values of a key that are of no one type.
+        ValuesNotUnderstood: Values of a key of the dicts, or of a column of pandas, are of no one
+            type.
 
     Example:
         >>> [batch.num_rows for batch in batches_of([{"id": 1}, {"id": 2}])]
@@ -50,7 +52,7 @@ def _given(rows: object, columns: NamespaceSchema | None) -> Iterator[pa.RecordB
     if isinstance(rows, pa.RecordBatchReader):
         return iter(rows)
     if _is_pandas(rows):
-        return iter(pa.Table.from_pandas(rows, preserve_index=False).to_batches())
+        return iter(table_of_frame(rows, columns).to_batches())
     if isinstance(rows, Scan):  # whose failures come through a stream of Arrow as texts alone
         return rows.to_batches()
     if hasattr(rows, "__arrow_c_stream__"):

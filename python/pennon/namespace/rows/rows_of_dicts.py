@@ -15,7 +15,7 @@ import pyarrow as pa
 from pennon.errors import ValuesNotUnderstood
 from pennon.spec.schema import NamespaceSchema, children_of
 
-__all__ = ["table_of"]
+__all__ = ["array_of", "has_map", "table_of"]
 
 
 def table_of(rows: Sequence[Mapping[Any, object]], columns: NamespaceSchema | None) -> pa.Table:
@@ -39,7 +39,7 @@ def table_of(rows: Sequence[Mapping[Any, object]], columns: NamespaceSchema | No
         column = None if columns is None else columns.field_by_path([str(name)])
         values = [row.get(name) for row in rows]
         try:
-            arrays[str(name)] = _array(values, None if column is None else column.field.type)
+            arrays[str(name)] = array_of(values, None if column is None else column.field.type)
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise ValuesNotUnderstood(column=name, why=error) from error
     if not arrays:  # rows all the same: each column of theirs has its default, or is NULL
@@ -48,23 +48,31 @@ def table_of(rows: Sequence[Mapping[Any, object]], columns: NamespaceSchema | No
     return pa.table(arrays)
 
 
-def _array(values: Sequence[Any], meant: pa.DataType | None) -> pa.Array:
-    if meant is None or not _has_map(meant):
+def array_of(values: Sequence[Any], meant: pa.DataType | None) -> pa.Array:
+    """Make an array of values of Python for a column of a type; None where it is not known.
+
+    Raises:
+        pa.ArrowException: The values are of no one type.
+        TypeError: Likewise.
+        ValueError: Likewise.
+        OverflowError: A value fits no type.
+    """
+    if meant is None or not has_map(meant):
         return pa.array(values)
     if pa.types.is_struct(meant):
         return _structs(values, meant)
     if not pa.types.is_map(meant):
         below = list(chain.from_iterable(value for value in values if value is not None))
-        return pa.ListArray.from_arrays(_offsets(values), _array(below, meant.value_type))
+        return pa.ListArray.from_arrays(_offsets(values), array_of(below, meant.value_type))
     pairs = [
         (key, item)
         for value in values
         if value is not None
         for key, item in (value.items() if isinstance(value, Mapping) else value)
     ]
-    keys = _array([key for key, _ in pairs], meant.key_type)
+    keys = array_of([key for key, _ in pairs], meant.key_type)
     return pa.MapArray.from_arrays(
-        _offsets(values), keys, _array([item for _, item in pairs], meant.item_type)
+        _offsets(values), keys, array_of([item for _, item in pairs], meant.item_type)
     )
 
 
@@ -74,7 +82,7 @@ def _structs(values: Sequence[Any], meant: pa.DataType) -> pa.Array:
         return pa.array(values)
     types = {child.name: child.type for child in meant}
     arrays = {
-        name: _array(
+        name: array_of(
             [None if value is None else value.get(name) for value in values], types.get(name)
         )
         for name in dict.fromkeys(chain(*present))
@@ -93,6 +101,7 @@ def _offsets(values: Sequence[Any]) -> pa.Array:
     return pa.array([*shown, starts[-1]], pa.int32())
 
 
-def _has_map(data_type: pa.DataType) -> bool:
+def has_map(data_type: pa.DataType) -> bool:
+    """Tell whether values of a type have maps in them, which Arrow takes for structs or lists."""
     below = children_of(data_type)
-    return pa.types.is_map(data_type) or any(_has_map(child.type) for child in below)
+    return pa.types.is_map(data_type) or any(has_map(child.type) for child in below)
