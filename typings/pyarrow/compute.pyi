@@ -69,6 +69,7 @@ utf8_lower: _Unary
 utf8_upper: _Unary
 list_value_length: _Unary
 list_flatten: _Unary
+cumulative_sum: _Unary
 year: _Unary
 month: _Unary
 day: _Unary

@@ -15,6 +15,7 @@ from pennon.errors import (
     WriteTypeMismatch,
 )
 from pennon.leaf.schema.array_conversion import relabelled
+from pennon.leaf.schema.list_views import without_views
 from pennon.leaf.schema.plain_field import plain_field
 from pennon.leaf.schema.store_assignment import check_stored, stored_as
 from pennon.spec.schema import children_of, with_children
@@ -54,7 +55,7 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
             )
         if expected.field.name in given:
             raise WriteColumnTwice(column=name, table=table)
-        given[expected.field.name] = array
+        given[expected.field.name] = without_views(array)
     columns = []
     fields = [plain_field(column) for column in schema.arrow]
     for field in fields:
