@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.catalog.columns.spark_types import spark_schema
+from pennon.catalog.columns.spark_types import arrow_type, spark_schema
 from pennon.errors import ArgumentRefused, DefaultNotOfType
-from pennon.predicate.values.literals import to_expression
+from pennon.predicate.values.literals import to_expression, type_named
 from pennon.spec.initial_default import value_to_json
 
 if TYPE_CHECKING:
@@ -38,20 +38,19 @@ def added(
 
     Raises:
         DefaultNotOfType: The default is no value of the type.
+        ArgumentRefused: The type is nested, which only Spark SQL writes a default of.
     """
+    spark_type = _spark_type(name, data_type)
     change: _Change = {
         "change": "add_column",
         "column": name.split("."),
-        "type": _spark_type(name, data_type),
+        "type": spark_type,
         "nullable": nullable,
         "comment": comment,
     }
     if default is not None:
-        try:
-            value = pa.scalar(default, data_type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            raise DefaultNotOfType(column=name, default=repr(default), type=data_type) from error
-        change["default"] = to_expression(value).sql(dialect="spark")
+        value = _default(name, data_type, arrow_type(spark_type, name), default)
+        change["default"] = _spark_literal(value)
         change["initial"] = value_to_json(value)
     return change
 
@@ -92,6 +91,31 @@ def property_changes(properties: Mapping[str, str | None]) -> Iterator[_Change]:
             yield {"change": "remove_property", "property": name}
         else:
             yield {"change": "set_property", "property": name, "value": value}
+
+
+def _default(
+    name: str, data_type: pa.DataType, stored_type: pa.DataType, default: object
+) -> pa.Scalar:
+    """Give a default as the column stores it, which may have another unit or width."""
+    if pa.types.is_nested(data_type):
+        raise ArgumentRefused(
+            function="add_column",
+            parameter="default",
+            why=f"column {name} is of type {data_type}, and a default is a single value",
+            expected="none, and update the rows that are there",
+        )
+    try:
+        return pa.scalar(default, data_type).cast(stored_type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise DefaultNotOfType(column=name, default=repr(default), type=data_type) from error
+
+
+def _spark_literal(value: pa.Scalar) -> str:
+    literal = to_expression(value)
+    if pa.types.is_timestamp(value.type) and value.type.tz is None:
+        # What DataFusion calls so has no zone; in Spark it has the session's.
+        literal.set("to", type_named("TIMESTAMP_NTZ"))
+    return literal.sql(dialect="spark")
 
 
 def _spark_type(name: str, data_type: pa.DataType) -> object:
