@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import shutil
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import lance
@@ -10,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 import pennon
+from pennon.cli import main
+from pennon.errors import TableNotFound
 from pennon.manifest import change_root
 from pennon.manifest.commits.manifest_outcome import ConcurrentChange
 from pennon.manifest.versions.history import history
@@ -87,3 +91,42 @@ def test_of_two_changes_of_one_key_one_is_refused(tmp_path: Path) -> None:
     assert not isinstance(change_root(base, properties={"other": "b"}), ConcurrentChange)
     change_root(sales.refresh().snapshot, removed_properties=["other"])
     assert dict(sales.refresh().properties) == {"team": "a"}
+
+
+def test_a_plain_dataset_tells_what_lance_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = str(tmp_path / "plain.lance")
+    lance.write_dataset(pa.table({"id": [1, 2]}), place)
+    lance.write_dataset(pa.table({"id": [3]}), place, mode="append")
+    lance.dataset(place).delete("id = 1")
+    lance.dataset(place).optimize.compact_files()
+    lance.dataset(place).add_columns({"more": "id + 1"})
+    lance.dataset(place).drop_columns(["more"])
+    lance.write_dataset(pa.table({"id": [4]}), place, mode="overwrite")
+    table = pennon.open(place)
+    told = table.history()
+    operations = [
+        "create",
+        "append",
+        "delete",
+        "maintenance",
+        "compact",
+        "write",
+        "alter",
+        "overwrite",
+    ]
+    assert [entry.operation for entry in told] == operations
+    listed = lance.dataset(place).versions()
+    assert [entry.version for entry in told] == [entry["version"] for entry in listed]
+    assert {entry.committed_at.tzinfo for entry in told} == {UTC}
+    assert all(entry.record is None for entry in told)
+    assert table.history(limit=2) == told[-2:]
+    assert table.snapshots()["operation"].to_pylist() == operations
+    table.maintenance.expire_snapshots(retain_last=3, older_than=datetime(2999, 1, 1, tzinfo=UTC))
+    assert pennon.open(place).history() == told[-3:]
+    assert main(["history", place, "--limit", "1"]) == 0
+    assert "overwrite" in capsys.readouterr().out
+    shutil.rmtree(place)
+    with pytest.raises(TableNotFound, match="it was dropped meanwhile"):
+        table.history()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.errors import NamespaceHasNoManifest
+from pennon.manifest.versions.dataset_history import dataset_history
 from pennon.manifest.versions.history import HistoryEntry, history
 from pennon.manifest.versions.manifest_history import versions_until
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
@@ -58,11 +59,11 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
 
 
 def _entries(snapshot: Snapshot) -> dict[int, HistoryEntry]:
-    """Give what made each version; nothing is known of a plain dataset's."""
+    """Give what made each version."""
     try:
         entries = history(snapshot.location, snapshot.storage_options)
     except NamespaceHasNoManifest:
-        return {}
+        entries = dataset_history(snapshot.manifest, snapshot.location)
     return {entry.version: entry for entry in entries}
 
 

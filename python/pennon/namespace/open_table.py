@@ -11,6 +11,7 @@ from pennon.catalog.tables.opened_location import check_is_there, missed_by_name
 from pennon.catalog.tables.row_history import read_changes
 from pennon.errors import NamespacePinned
 from pennon.manifest.table_layout import TableLayout
+from pennon.manifest.versions.dataset_history import dataset_history
 from pennon.manifest.versions.history import HistoryEntry, history
 from pennon.manifest.versions.tags import Tag, tags_of
 from pennon.namespace.description import described, described_html
@@ -199,7 +200,8 @@ class OpenTable:
             limit: How many of the newest versions; None for all.
 
         Returns:
-            ``version``, ``committed_at``, ``operation`` and ``record`` of each, oldest first.
+            ``version``, ``committed_at``, ``operation`` and ``record`` of each, oldest first. A
+            plain Lance dataset has no records.
 
         Example:
             >>> import pennon, tempfile
@@ -212,6 +214,9 @@ class OpenTable:
             (True, 'append', 1)
         """
         check_least("history", "limit", limit, 0)
+        if not self._table.stored.has_manifest:
+            check_is_there(self.name, self.location, self._catalog.storage)
+            return dataset_history(self.snapshot.manifest, self.location, limit=limit)
         with missed_by_name(self.name, self.location, self._catalog.storage):
             return history(self.location, self._catalog.storage, limit=limit)
 
