@@ -253,35 +253,6 @@ def test_a_pruning_by_a_join_outside_is_not_lost(spark: SparkSession) -> None:
     assert int(kept[1]) <= int(kept[2]) // 2, plan
 
 
-_OVERFLOW, _RANGE = "ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"
-
-
-@pytest.mark.parametrize(
-    ("value", "condition"),
-    [
-        ("sum(x.id + 9223372036854775000)", _OVERFLOW),
-        ("sum(CAST(x.dec AS DECIMAL(38, 2)) + 999999999999999999999999999999999999.00BD)", _RANGE),
-        ("max(CAST(x.id AS INT) + 2147483640)", _OVERFLOW),
-        ("sum(99999999999999999999999999999999999999BD)", _OVERFLOW),
-        ("sum(IF(x.flag, 99999999999999999999999999999999999999BD, x.dec))", _OVERFLOW),
-        ("avg(99999999999999999999999999999999999999BD)", _OVERFLOW),
-        ("sum(CAST(99999999999999999999 AS DECIMAL(38, 18)))", _OVERFLOW),
-        (
-            "max(to_date(concat('2020-02-', CAST(30 + x.id AS STRING)), 'yyyy-MM-dd'))",
-            "CANNOT_PARSE_TIMESTAMP",
-        ),
-    ],
-)
-def test_failures_are_the_same_errors_in_both(
-    spark: SparkSession, value: str, condition: str
-) -> None:
-    for execution in ("spark", "worker"):
-        settings = {EXECUTION: execution, "spark.sql.session.timeZone": "UTC"}
-        with conf(spark, settings), pytest.raises(PySparkException) as raised:
-            spark.sql(f"SELECT {value} FROM x JOIN y ON x.id = y.id").collect()
-        assert str(raised.value.getCondition()).startswith(condition), execution
-
-
 @pytest.mark.parametrize("keys", ["id", "i"])
 def test_sums_beyond_all_digits_are_null_without_ansi(spark: SparkSession, keys: str) -> None:
     """Where Spark merges the parts of a group it leaves a NULL out: it sums those by itself."""

@@ -121,3 +121,32 @@ def test_an_error_in_a_join_s_condition_is_one_in_the_workers(
             pytest.raises((PySparkException, Py4JJavaError), match="BY_ZERO|CAST_INVALID|OVERFLOW"),
         ):
             spark.sql(query).collect()
+
+
+_OVERFLOW, _RANGE = "ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"
+
+
+@pytest.mark.parametrize(
+    ("value", "condition"),
+    [
+        ("sum(l.k + 9223372036854775800)", _OVERFLOW),
+        ("sum(CAST(l.a AS DECIMAL(38, 2)) + 999999999999999999999999999999999999.00BD)", _RANGE),
+        ("max(CAST(l.k AS INT) + 2147483640)", _OVERFLOW),
+        ("sum(99999999999999999999999999999999999999BD)", _OVERFLOW),
+        ("sum(IF(l.b > 2, 99999999999999999999999999999999999999BD, l.a))", _OVERFLOW),
+        ("avg(99999999999999999999999999999999999999BD)", _OVERFLOW),
+        ("sum(CAST(99999999999999999999 AS DECIMAL(38, 18)))", _OVERFLOW),
+        (
+            "max(to_date(concat('2020-02-', CAST(30 + l.b AS STRING)), 'yyyy-MM-dd'))",
+            "CANNOT_PARSE_TIMESTAMP",
+        ),
+    ],
+)
+def test_failures_are_the_same_errors_in_both(
+    spark: SparkSession, value: str, condition: str
+) -> None:
+    for execution in ("spark", "worker"):
+        settings = {EXECUTION: execution, "spark.sql.session.timeZone": "UTC"}
+        with conf(spark, settings), pytest.raises(PySparkException) as raised:
+            spark.sql(f"SELECT {value} FROM l JOIN r ON l.k = r.k").collect()
+        assert str(raised.value.getCondition()).startswith(condition), execution
