@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -221,3 +222,14 @@ def test_a_value_of_which_the_field_s_expression_fails_decides_nothing(tmp_path:
     assert made.scan(where="s IN ('12', 'x')").to_arrow()["id"].to_pylist() == [1]
     assert made.scan(where="s = 'x'").to_arrow().num_rows == 0
     assert len(plan_scan(made.snapshot, parse_predicate("s = '12'")).table) == 1
+
+
+@pytest.mark.parametrize("unit", ["Q", "w", "Y", "D", "H", "M", "MS", "s", "none"])
+def test_a_letter_is_no_unit_of_time(tmp_path: Path, unit: str) -> None:
+    """Spark makes NULL of it: no partition is left out for the start of another unit."""
+    schema = pa.schema([("id", pa.int64()), ("d", pa.date32())])
+    made = pennon.create(str(tmp_path / "n"), schema, ["months(d)"])
+    made.append([{"id": month, "d": dt.date(2024, month, 1)} for month in range(1, 4)])
+    for call in (f"trunc(d, '{unit}')", f"date_trunc('{unit}', d)"):
+        assert len(plan_scan(made.snapshot, f"{call} < DATE '2020-01-01'").table) == 3
+        assert len(plan_scan(made.snapshot, f"{call} IS NULL").table) == 3
