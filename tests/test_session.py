@@ -159,12 +159,19 @@ def test_what_the_user_has_set_stays(jar: Path) -> None:
     assert "spark.pyspark.python" not in conf
 
 
-def test_storage_options_are_redacted_where_spark_shows_settings(jar: Path) -> None:
-    conf = session.spark_conf("s3://b/lake", storage_options={"aws_session": "hidden"})
+@pytest.mark.parametrize("present", [None, "hush", r"(?i)hush|\.storage\."])
+def test_storage_options_are_redacted_where_spark_shows_settings(
+    jar: Path, present: str | None
+) -> None:
+    """Also those that are stated to ``spark-submit`` beside what ``pennon conf`` prints."""
+    before = {} if present is None else {"spark.redaction.regex": present}
+    for options in (None, {"aws_session": "hidden"}):
+        conf = session.spark_conf("s3://b/lake", storage_options=options, present=before)
+        shown = re.compile(conf["spark.redaction.regex"])
+        assert shown.search("spark.sql.catalog.lance.storage.aws_session")
+        assert shown.search("a.secret" if present is None else "hush")
+        assert not shown.search("spark.sql.catalog.lance.root")
     assert conf["spark.sql.catalog.lance.storage.aws_session"] == "hidden"
-    shown = re.compile(conf["spark.redaction.regex"])
-    assert shown.search("spark.sql.catalog.lance.storage.aws_session")
-    assert not shown.search("spark.sql.catalog.lance.root")
 
 
 @pytest.mark.slow

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 CATALOG_CLASS = "dev.pennon.spark.PennonCatalog"
 EXTENSIONS_CLASS = "dev.pennon.spark.PennonExtensions"
-# Spark's own default in 4.x, widened by the storage options, which are credentials more often
-# than not and would else show on the Environment page.
-_REDACTION = r"(?i)secret|password|token|access[.]?key|\.storage\."
+# Spark's own default in 4.x, and the storage options, which are credentials more often than not and
+# would else show on the Environment page and in the event log.
+_REDACTED = r"(?i)secret|password|token|access[.]?key"
+_STORAGE = r"\.storage\."
 
 
 @checked("pennon.spark")
@@ -141,9 +142,10 @@ def spark_conf(
     conf |= {f"{catalog}.{option}": value for option, value in options.items()}
     if storage_options:
         conf |= {f"{catalog}.storage.{key}": value for key, value in storage_options.items()}
-        if "spark.redaction.regex" not in present:
-            conf["spark.redaction.regex"] = _REDACTION
-    return conf | _worker_conf(present)
+    redacted = str(present.get("spark.redaction.regex") or _REDACTED)
+    if _STORAGE not in redacted:
+        redacted = f"{redacted}|{_STORAGE}"
+    return conf | {"spark.redaction.regex": redacted} | _worker_conf(present)
 
 
 def find_jar() -> Path:

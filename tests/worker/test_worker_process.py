@@ -105,6 +105,18 @@ def test_the_files_of_a_killed_worker_are_removed_by_the_next_one(tmp_path: Path
     assert folders() == set()
 
 
+def test_a_worker_that_its_jvm_ends_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A JVM that ends has no time to wait: it sends the signal and goes."""
+    worker = Worker(tmp_path)
+    (files,) = tmp_path.glob("pennon-files-*")
+    (files / "spilled.arrow").write_bytes(b"rows")
+    worker.process.terminate()
+    assert worker.process.wait(10) == 0
+    assert not files.exists()
+    assert not worker.path.exists()
+    worker.stop()
+
+
 def test_a_worker_imports_no_pandas(worker: Worker) -> None:
     """It is half of a worker's start, and nothing in one needs it."""
     pytest.importorskip("pandas")

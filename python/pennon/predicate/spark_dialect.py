@@ -13,7 +13,7 @@ from sqlglot.parsers.spark import SparkParser
 def _trunc(arguments: list[exp.Expr]) -> exp.Expr:
     match arguments:
         case [time, unit] if _is_unit(unit):
-            return exp.DateTrunc(this=time, unit=unit)
+            return exp.DateTrunc(this=time, unit=unit)  # type: ignore[no-untyped-call]
         case _:
             return exp.Anonymous(this="trunc", expressions=arguments)
 
@@ -29,8 +29,8 @@ def _date_trunc(arguments: list[exp.Expr]) -> exp.Expr:
 def _is_unit(unit: exp.Expr) -> bool:
     """Whether sqlglot takes a unit as it is stated.
 
-    It reads ``Q`` as ``QUARTER``, and a column as the unit of its name. Spark knows no such letters,
-    and makes NULL of them.
+    It reads ``Q`` as ``QUARTER``, and a column as the unit of its name. Spark knows no such letter
+    and makes NULL of it.
     """
     return unit.is_string and unit.name.upper() not in exp.TimeUnit.UNABBREVIATED_UNIT_NAME
 

@@ -77,12 +77,15 @@ def main() -> int:
         }
         _say(ready, {"ready": False, "error": failure})
         return 1
-    threading.Thread(target=server.serve, daemon=True).start()
-    _say(ready, ready_line(metadata_version(), socket))
-    threading.Thread(target=_end_when_retired, args=(server, ready, files), daemon=True).start()
-    threading.Thread(target=_tell_life, args=(ready, jvm.timeout_seconds), daemon=True).start()
-    threading.Thread(target=_warm_up, args=(socket, files, jvm), daemon=True).start()
-    _wait_for_end_of_input()
+    with contextlib.suppress(_Terminated):
+        signal.signal(signal.SIGTERM, _terminate)
+        threading.Thread(target=server.serve, daemon=True).start()
+        _say(ready, ready_line(metadata_version(), socket))
+        threading.Thread(target=_end_when_retired, args=(server, ready, files), daemon=True).start()
+        threading.Thread(target=_tell_life, args=(ready, jvm.timeout_seconds), daemon=True).start()
+        threading.Thread(target=_warm_up, args=(socket, files, jvm), daemon=True).start()
+        _wait_for_end_of_input()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     server.close()
     with contextlib.suppress(OSError):
         socket.parent.rmdir()
@@ -198,6 +201,15 @@ def _end_when_retired(server: Server, ready: object, files: Path | None) -> None
 def _remove(files: Path | None) -> None:
     if files is not None:
         shutil.rmtree(files, ignore_errors=True)
+
+
+class _Terminated(Exception):
+    """The JVM ends the process at once, at its own end."""
+
+
+def _terminate(number: int, _frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    raise _Terminated
 
 
 def _wait_for_end_of_input() -> None:
