@@ -15,8 +15,8 @@ import pytest
 from sqlglot import exp
 from tests.spark.assert_join import conf
 
-from pennon.errors import FragmentOverflow, FragmentTime
 from pennon.execution.engine import rows_over
+from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions import Semantics
 from pennon.predicate.expressions.typed_expression import typed_expression
@@ -144,7 +144,7 @@ def read_by_worker(texts: Sequence[str], expression: str, *, ansi: bool) -> list
     for text in texts:
         try:
             column = rows_over(sql, {"t": pa.table({"s": [text]})})["x"]
-        except (FragmentTime, FragmentOverflow):
+        except VALUE_FAILURES:
             found.append(None if ansi else 0)
             continue
         kind = pa.int32() if pa.types.is_date(column.type) else pa.int64()
