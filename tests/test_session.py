@@ -159,7 +159,7 @@ def test_what_the_user_has_set_stays(jar: Path) -> None:
     assert "spark.pyspark.python" not in conf
 
 
-@pytest.mark.parametrize("present", [None, "hush", r"(?i)hush|\.storage\."])
+@pytest.mark.parametrize("present", [None, "hush", "(?i)hush|catalog[.][^.]+[.]storage[.]"])
 def test_storage_options_are_redacted_where_spark_shows_settings(
     jar: Path, present: str | None
 ) -> None:
@@ -171,6 +171,8 @@ def test_storage_options_are_redacted_where_spark_shows_settings(
         assert shown.search("spark.sql.catalog.lance.storage.aws_session")
         assert shown.search("a.secret" if present is None else "hush")
         assert not shown.search("spark.sql.catalog.lance.root")
+        assert not shown.search("spark.storage.replication.proactive")
+        assert "\\" not in shown.pattern
     assert conf["spark.sql.catalog.lance.storage.aws_session"] == "hidden"
 
 

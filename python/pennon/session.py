@@ -33,7 +33,8 @@ EXTENSIONS_CLASS = "dev.pennon.spark.PennonExtensions"
 # Spark's own default in 4.x, and the storage options, which are credentials more often than not and
 # would else show on the Environment page and in the event log.
 _REDACTED = r"(?i)secret|password|token|access[.]?key"
-_STORAGE = r"\.storage\."
+# Without backslashes, which a file of properties takes for its own.
+_STORAGE = "catalog[.][^.]+[.]storage[.]"
 
 
 @checked("pennon.spark")
