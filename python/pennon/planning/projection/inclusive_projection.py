@@ -245,11 +245,12 @@ class SpecProjection:
                 continue
             values = [sorted(domain, key=_by_value) for domain in bound]
             types = [source.type for source in field.sources]
-            # For a value that no row can have, an expression may fail: it decides nothing then.
-            with suppress(PartitionExpressionFailed):
+            try:
                 projected = field.transform.project_bound(values, field.column, types)
-                if projected is not None:
-                    yield projected
+            except PartitionExpressionFailed:
+                continue  # of a value that no row of a partition can have: it decides nothing
+            if projected is not None:
+                yield projected
 
     def _of_column(self, column: SourceColumn) -> Iterator[ProjectedField]:
         return (field for field in self.fields if column in field.sources)

@@ -300,21 +300,21 @@ class _Writer:
         """Compute a function over the window in the inner SELECT; give its column there."""
         if frame is not None and frame.unit == "RANGE" and not (self.order or frame.is_whole):
             raise Declined(why="a frame of peers without an order")
-        ordered = self.ordered(frame) if is_ordered else []
+        near = self.near_key(frame)
+        ordered = self.ordered(frame, near) if is_ordered else []
         called = self.of_columns(function)
         window = exp.Window(
             this=exp.IgnoreNulls(this=called) if ignores_nulls else called,
             partition_by=[self.as_column(tree) for tree in self.partition],
             order=exp.Order(expressions=ordered) if ordered else None,
-            spec=None if frame is None else written_frame(frame, self.near_key(frame)),
+            spec=None if frame is None else written_frame(frame, near),
             over="OVER",
         )
         return self.column(window)
 
-    def ordered(self, frame: WindowFrame | None) -> list[exp.Ordered]:
+    def ordered(self, frame: WindowFrame | None, near: Typed | None) -> list[exp.Ordered]:
         """Write the order; that of values near the row's is of numbers."""
         keys = [sort_key.copy() for sort_key in self.order]
-        near = self.near_key(frame)
         if frame is None or near is None:
             return keys
         is_descending = bool(keys[0].args.get("desc"))

@@ -194,11 +194,11 @@ def timestamp_of_text(value: Typed, pattern: Typed, semantics: Semantics) -> Typ
     terms += [_times(parts[unit], _MICROS[unit]) for unit in ("HH", "mm", "ss") if unit in parts]
     micros = cast(exp.paren(reduce(partial(binary, exp.Add), terms)), _LONG)
     is_minus_zero = call("regexp_like", parts["yyyy"].copy(), exp.Literal.string("^-0+$"))
-    is_day = exp.Not(this=is_null(micros.copy()))
     is_form = exp.And(this=_matches(whole, form), expression=exp.Not(this=is_minus_zero))
-    is_read = exp.And(this=is_form, expression=is_day)
-    failure = _failure(whole, NOT_PARSED)
-    read = choice((is_read, cast(micros, NTZ)), default=cast(failure, NTZ))
+    failure = cast(_failure(whole, NOT_PARSED), NTZ)
+    # Numbers are taken of what has the form alone; a day that no month has is NULL.
+    of_form = choice((is_null(micros.copy()), failure), default=cast(micros, NTZ))
+    read = choice((is_form, of_form), default=failure.copy())
     return Typed(cast(cast(read, _LONG), ZONED), ZONED, can_fail=True)
 
 
