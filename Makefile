@@ -123,6 +123,7 @@ bench-sort: $(INSTALLED) $(JAR) ## sort-merge joins and windows with and without
 
 bench-plan: $(INSTALLED) $(JAR) ## planning of up to 1,000,000 partitions, beside Iceberg and Parquet, and of joins
 	@$(BIN)/python -m benchmarks.plan_scan
+	@$(BIN)/python -m benchmarks.plan_alone
 	@$(BIN)/python -m benchmarks.plan_peers
 	@$(BIN)/python -m benchmarks.plan_join $(ARGS)
 
