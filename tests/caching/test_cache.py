@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.manifest.handmade import NOWHERE, SALES_LATE, appendix_c
 
-from pennon.caching import Cache, TableKey, log_figures, storage_identity
+from pennon.caching import Cache, TableKey, TextCache, log_figures, storage_identity
 from pennon.catalog.configured_catalog import Catalog
 from pennon.draft import open_snapshot
 from pennon.leaf import open_leaf
@@ -181,3 +181,21 @@ def test_equal_options_are_one_identity_whatever_their_order() -> None:
     assert storage_identity({"a": "1", "b": "2"}) == storage_identity({"b": "2", "a": "1"})
     assert storage_identity({"a": "1,b=2"}) != storage_identity({"a": "1", "b": "2"})
     assert storage_identity(None) == storage_identity({})
+
+
+def test_a_text_is_read_once_and_is_in_no_key() -> None:
+    read: list[str] = []
+
+    def length(text: str) -> int:
+        read.append(text)
+        return len(text)
+
+    lengths: TextCache[int] = TextCache("lengths", max_bytes=1_000, read=length)
+    assert [lengths.find(CREDENTIAL) for _ in range(3)] == [len(CREDENTIAL)] * 3
+    assert read == [CREDENTIAL]
+    kept = lengths._cache._entries
+    assert len(kept) == 1
+    assert CREDENTIAL not in repr(kept)
+    lengths.find("x" * 500)  # heavier than the whole cache: read each time, and nothing is lost
+    assert lengths.find("x" * 500) == 500
+    assert len(read) == 3

@@ -8,6 +8,7 @@ states location, version, table identity and storage identity.
 from pennon.caching.cache import Cache, log_figures
 from pennon.caching.carried_over import CarriedOver
 from pennon.caching.table_key import TableKey, storage_identity
+from pennon.caching.text_cache import TextCache
 from pennon.caching.version_identity import (
     LOOK,
     combined_identity,
@@ -20,6 +21,7 @@ __all__ = [
     "Cache",
     "CarriedOver",
     "TableKey",
+    "TextCache",
     "combined_identity",
     "log_figures",
     "storage_identity",

@@ -7,11 +7,12 @@ import json
 import secrets
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
-__all__ = ["TableKey", "storage_identity"]
+__all__ = ["DIGEST_KEY", "TableKey", "storage_identity"]
 
 # Drawn anew by every process, so that a digest in a log cannot be tried against guessed secrets.
-_DIGEST_KEY = secrets.token_bytes(32)
+DIGEST_KEY: Final = secrets.token_bytes(32)
 
 
 def storage_identity(storage_options: Mapping[str, str] | None) -> str:
@@ -32,7 +33,7 @@ def storage_identity(storage_options: Mapping[str, str] | None) -> str:
     if not storage_options:
         return ""
     text = json.dumps(sorted(storage_options.items()))
-    return hashlib.blake2b(text.encode(), key=_DIGEST_KEY, digest_size=16).hexdigest()
+    return hashlib.blake2b(text.encode(), key=DIGEST_KEY, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

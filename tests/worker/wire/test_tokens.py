@@ -79,3 +79,13 @@ def test_a_split_is_read_strictly_too() -> None:
     for other in (text.replace("residual", "filter"), part.replace("3]", "3,4]"), "{}", "5", "["):
         with pytest.raises(MalformedMessage):
             Split.from_json(other)
+
+
+def test_what_the_tasks_of_a_fragment_share_is_put_together_once() -> None:
+    text = FragmentToken(
+        (SCAN,), QUERY, (PartToken("q", (SCAN,), (f"[{SPLIT.as_py()}]",), QUERY),)
+    ).to_json()
+    task = f'{{"relations":[[{SPLIT.as_py()}]],"keys":[]}}'
+    first, second = (FragmentToken.from_json(text).fragment(task) for _ in range(2))
+    assert first == second
+    assert first.parts[0] is second.parts[0]

@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pennon.caching import TextCache
 from pennon.errors import MalformedMessage
 from pennon.execution import (
     Fragment,
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 NO_RELATIONS: Final = '{"relations":[],"keys":[]}'
 """The task of a fragment that reads nothing."""
+
+# Of a plan that replicates 100,000 leaves, which are put together once.
+_MOST_BYTES: Final = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ class RowFilterToken(Token):
         return RowFilter(self.relation, self.name, self.part, self.column, self.chosen_from)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FragmentToken(Token):
     """What all tasks of a fragment have in common.
 
@@ -155,7 +159,7 @@ class FragmentToken(Token):
     @classmethod
     def from_json(cls, text: str) -> FragmentToken:
         """Read the token; every task brings the same."""
-        return _fragment_token(text)
+        return _FRAGMENT_TOKENS.find(text)
 
     def fragment(self, task: str) -> Fragment:
         """Put together what one task computes.
@@ -174,14 +178,20 @@ class FragmentToken(Token):
         prunings = tuple(
             pruning.pruning(key) for pruning, key in zip(self.prunings, keys, strict=True)
         )
-        parts = tuple(part.part() for part in self.parts)
         filters = tuple(filter_.filter() for filter_ in self.filters)
-        return Fragment(relations, self.query, parts, prunings, filters, self.num_threads)
+        return Fragment(
+            relations, self.query, self._replicated_parts, prunings, filters, self.num_threads
+        )
+
+    @cached_property
+    def _replicated_parts(self) -> tuple[ReplicatedPart, ...]:
+        """What the tasks share; of 20,000 leaves it takes a tenth of a second to put together."""
+        return tuple(part.part() for part in self.parts)
 
 
-@lru_cache(maxsize=32)
-def _fragment_token(text: str) -> FragmentToken:
-    return super(FragmentToken, FragmentToken).from_json(text)
+_FRAGMENT_TOKENS: Final = TextCache(
+    "fragment tokens", max_bytes=_MOST_BYTES, read=super(FragmentToken, FragmentToken).from_json
+)
 
 
 def whole_splits(leaves: pa.Table) -> str:

@@ -14,6 +14,7 @@ from typing import Final, Self
 
 import pyarrow as pa
 
+from pennon.caching import TextCache
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import MalformedMessage
 from pennon.execution import LeafRead, Relation
@@ -25,6 +26,7 @@ from pennon.spec.write_order import OrderColumn
 from pennon.worker.wire.json_fields import decode, encode
 
 _NO_COLUMNS: Final = pa.schema([])
+_MOST_BYTES: Final = 32 << 20
 
 
 class Token:
@@ -132,7 +134,7 @@ class ScanToken(Token):
     @classmethod
     def from_json(cls, text: str) -> ScanToken:
         """Read the token; every task of a scan brings the same."""
-        return _scan_token(text)
+        return _SCAN_TOKENS.find(text)
 
     def relation(self, splits: Sequence[Split]) -> Relation:
         """Put together what a task reads of the scan."""
@@ -157,9 +159,9 @@ class ScanToken(Token):
         )
 
 
-@lru_cache(maxsize=32)
-def _scan_token(text: str) -> ScanToken:
-    return super(ScanToken, ScanToken).from_json(text)
+_SCAN_TOKENS: Final = TextCache(
+    "scan tokens", max_bytes=_MOST_BYTES, read=super(ScanToken, ScanToken).from_json
+)
 
 
 @lru_cache(maxsize=1)
