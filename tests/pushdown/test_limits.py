@@ -165,3 +165,15 @@ def test_what_a_join_wants_does_not_change_the_first_rows(tmp_path: Path, is_fir
     found = computed(nodes, rows if is_first else rows[::-1]).to_pylist()
     first = sorted(table.to_pylist(), key=lambda row: row["c2"])[:30]
     assert {row["c1"] for row in found} == {row["c1"] for row in first if row["c1"] % 3 == 0}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_limit_of_one_side_says_nothing_of_the_other(is_first: bool) -> None:  # noqa: FBT001
+    order = (sort_key_of("`c2`", is_ascending=True, is_nulls_first=True),)
+    schemas = [pa.schema([(name, pa.int64()), ("c2", pa.int64())]) for name in ("c1", "c11")]
+    of_all_tasks: list[PlanNode] = [scan_of(schemas[0]), Limit(0, 3, is_whole=True)]
+    of_a_task: list[PlanNode] = [scan_of(schemas[1]), Limit(2, 3, order)]
+    left, right = (1, 3) if is_first else (3, 1)
+    join = Join(left, right, JoinType.INNER, condition_of("(`c1` = `c11`)"), equated=((1, 11),))
+    with pytest.raises(Declined, match="within a query of several tasks"):
+        fragment_query([*of_all_tasks, *of_a_task, join], 4, ANSI)

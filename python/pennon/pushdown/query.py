@@ -41,7 +41,7 @@ from pennon.pushdown.selects.grouped import Aggregate, grouped, is_over_groups
 from pennon.pushdown.selects.grouping_sets import grouping_sets
 from pennon.pushdown.selects.join_conditions import null_aware_pair
 from pennon.pushdown.selects.joined import joined, only_row, restricted_to_keys
-from pennon.pushdown.selects.ordered import first_rows, order_below, ordered_by
+from pennon.pushdown.selects.ordered import Limits, first_rows, ordered_by
 from pennon.pushdown.selects.selected import (
     Selected,
     named,
@@ -164,8 +164,7 @@ class FragmentWriter:
         self.split = split
         self.is_merged = is_merged
         self.restriction = restriction
-        self.is_limited = False  # whether a limit of the whole is above
-        self.skipped: dict[int, int] = {}  # how many of the first rows by an order are left out
+        self.limits = Limits.of(nodes, root)
         self.semantics = semantics
         self.built = BuiltSides(nodes)
         self.replicated = replicated
@@ -234,12 +233,9 @@ class FragmentWriter:
                 return self.select(child)
             case Window() as node:
                 return self.window(position, node)
-            case Limit() as node if position == self.root or self.is_limited or not node.order:
-                self.is_limited |= node.is_whole
+            case Limit() as node if self.is_first(position, node):
                 return self.limited(position, node)
             case Offset() as node:
-                self.skipped[order_below(self.nodes, node)] = node.count
-                self.is_limited = True
                 return self.select(node.child)
             case other:
                 raise Declined(why=name_of(other))
@@ -268,6 +264,10 @@ class FragmentWriter:
             columns.append(named(exp.column(column.name, quoted=True), f"c{column.id}"))
         return Selected(selected_table(relation, columns), types)
 
+    def is_first(self, position: int, node: Limit) -> bool:
+        """Whether a task knows which rows a limit chooses: any will do, or it has them all."""
+        return position == self.root or position in self.limits.below_whole or not node.order
+
     def limited(self, position: int, node: Limit) -> Selected:
         """Order and cut: what Spark holds equal has any order, in Spark as well."""
         if node.order and (node.count or 0) > _MOST_ORDERED:
@@ -279,7 +279,7 @@ class FragmentWriter:
         else:
             below = self.select(node.child)
         keys = ordered_by(node.order, below.types, self.semantics)
-        rows = first_rows(position, keys, node.count, self.skipped.get(position, 0), below)
+        rows = first_rows(position, keys, node.count, self.limits.skipped.get(position, 0), below)
         return rows if outputs is None else self.computed(rows, f"t{position}g", outputs)
 
     def window(self, position: int, node: Window) -> Selected:

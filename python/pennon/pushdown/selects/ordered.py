@@ -5,12 +5,13 @@ NULL rules: those of the order, which says where NULLs stand.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.plan import Limit, Project
+from pennon.plan import Limit, Offset, Project, children_of
 from pennon.plan.operator_names import name_of
 from pennon.predicate.expressions.floats.float_order import comparable
 from pennon.predicate.expressions.typed_expression import typed_expression
@@ -29,7 +30,7 @@ from pennon.pushdown.selects.selected import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pennon.plan import Offset, PlanNode, SortKey
+    from pennon.plan import PlanNode, SortKey
     from pennon.predicate.semantics import Semantics
 
 # The number of a row by the order.
@@ -102,16 +103,42 @@ def first_rows(
     return Selected(select.where(is_later, copy=False), types)
 
 
-def order_below(nodes: Sequence[PlanNode], offset: Offset) -> int:
-    """Find the order that says which rows an offset leaves out; give its position.
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the limits and offsets of a fragment say of the nodes below them.
 
     Args:
-        nodes: The plan.
-        offset: Its input is ordered, perhaps limited and projected since.
-
-    Raises:
-        Declined: There is no order: Spark leaves out any rows then.
+        below_whole: The nodes below a limit or an offset of all tasks together, which one task
+            computes: it knows all rows, and so the first ones by an order.
+        skipped: For the node that orders them, how many of the first rows are left out.
     """
+
+    below_whole: frozenset[int]
+    skipped: Mapping[int, int]
+
+    @classmethod
+    def of(cls, nodes: Sequence[PlanNode], root: int) -> Limits:
+        """Find them at and below a node.
+
+        Raises:
+            Declined: There is no order below an offset: Spark leaves out any rows then.
+        """
+        below, skipped = set[int](), {}
+        waiting = [(root, False)]
+        while waiting:
+            position, is_below = waiting.pop()
+            node = nodes[position]
+            if is_below:
+                below.add(position)
+            if isinstance(node, Offset):
+                skipped[_order_below(nodes, node)] = node.count
+            is_whole = isinstance(node, Offset) or (isinstance(node, Limit) and node.is_whole)
+            waiting += [(child, is_below or is_whole) for child in children_of(node)]
+        return cls(frozenset(below), skipped)
+
+
+def _order_below(nodes: Sequence[PlanNode], offset: Offset) -> int:
+    """Find the order that says which rows an offset leaves out; projections may stand between."""
     position = offset.child
     while isinstance(below := nodes[position], Project | Limit):
         if isinstance(below, Limit) and below.order:
