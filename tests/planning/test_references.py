@@ -100,7 +100,7 @@ def test_a_leaf_is_read_at_the_branch_or_tag_of_its_row(tmp_path: Path) -> None:
 
 def test_branches_and_tags_are_honoured_in_weak_mode_too(tmp_path: Path) -> None:
     snapshot, _ = _elsewhere(tmp_path, strong=False)
-    assert not snapshot.has_read_versions
+    assert not snapshot.has_read_version_column
     # Without read_version a branch is read at its newest version.
     expected = {"eu": [1, 10], "us": [2, 10, 20], "br": [4, 10, 20], None: [3]}
     assert _ids(snapshot) == expected

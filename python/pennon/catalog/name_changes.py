@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
     from pennon.catalog.directory import Directory, Name
 
-__all__ = ["named_at", "replace_partitioned", "replace_plain", "take_name"]
+__all__ = ["named_at", "point_to_namespace", "replace_partitioned", "take_name"]
 
 
 def named_at(catalog: Catalog, identifier: Name, location: str) -> NamedAt | None:
@@ -65,7 +65,7 @@ def replace_partitioned(directory: Directory, identifier: Name, old: str, new: s
     _register_again(directory, (identifier, old), (identifier, new))
 
 
-def replace_plain(directory: Directory, identifier: Name, old: str, new: str) -> None:
+def point_to_namespace(directory: Directory, identifier: Name, old: str, new: str) -> None:
     """Point the name of a plain table to a partitioned namespace; the table's files stay.
 
     Args:

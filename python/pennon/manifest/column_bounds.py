@@ -96,7 +96,7 @@ def bounds_at(
 
     Spec: "Manifest Table Schema" (metadata).
     """
-    if not columns or not len(addresses) or not snapshot.has_read_versions:
+    if not columns or not len(addresses) or not snapshot.has_read_version_column:
         return {}
     bounds_of, is_counted = _over_fragments(snapshot, addresses, columns)
     return _where(is_counted, bounds_of)

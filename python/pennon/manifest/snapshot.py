@@ -143,7 +143,9 @@ class Snapshot:
     def names_leaf_versions(self) -> bool:
         """Whether the manifest says of every leaf at which version it is read.
 
-        Else another writer can move a leaf on, and each query has to look anew.
+        Else another writer can move a leaf on, and each query has to look anew. A table that does
+        not say its mode is not trusted here, though it is written to as a strong one
+        (``is_strong``).
         """
         return self.metadata.get(TRANSACTION) == STRONG
 
@@ -157,7 +159,7 @@ class Snapshot:
         return self.specs[max(self.specs)]
 
     @property
-    def has_read_versions(self) -> bool:
+    def has_read_version_column(self) -> bool:
         """Whether the manifest names the versions of leaves (column ``read_version``)."""
         return READ_VERSION.name in self.manifest.schema.names
 
@@ -251,7 +253,7 @@ class Snapshot:
 
     @property
     def _row_columns(self) -> list[str]:
-        versions = [READ_VERSION.name] if self.has_read_versions else []
+        versions = [READ_VERSION.name] if self.has_read_version_column else []
         own = ["object_id", "location", *versions, *self._reference_columns, "metadata"]
         return [*own, *self.partition_columns]
 
@@ -262,7 +264,7 @@ class Snapshot:
         check_located(rows, location=self.location, version=self.version)
         references = self._references(rows)
         metadata = rows["metadata"]
-        silent = pc.is_null(rows[READ_VERSION.name]) if self.has_read_versions else None
+        silent = pc.is_null(rows[READ_VERSION.name]) if self.has_read_version_column else None
         if references:
             elsewhere = pc.invert(reduce(pc.and_, map(pc.is_null, references.values())))
             # The statistics are those of the version that Pennon wrote.

@@ -135,7 +135,7 @@ def _states(snapshot: Snapshot) -> list[LeafState]:
 
 
 def _with_read_versions(snapshot: Snapshot) -> ManifestCommitted | ConcurrentChange:
-    if snapshot.has_read_versions:
+    if snapshot.has_read_version_column:
         return ManifestCommitted(snapshot.version)
     return add_read_versions(snapshot)
 
@@ -161,7 +161,7 @@ class _Change:
                 published[state.object_id] = state.location, state.read_version
 
         def change(snapshot: Snapshot) -> ManifestCommitted | ConcurrentChange:
-            if not snapshot.has_read_versions:
+            if not snapshot.has_read_version_column:
                 return ManifestCommitted(snapshot.version)
             states = _states(snapshot)
             self._for_all(

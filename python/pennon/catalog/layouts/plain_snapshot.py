@@ -44,7 +44,7 @@ class PlainSnapshot(Snapshot):
     layout: ClassVar[TableLayout] = TableLayout.PLAIN
 
     @property
-    def has_read_versions(self) -> bool:
+    def has_read_version_column(self) -> bool:
         """The one version is pinned."""
         return True
 

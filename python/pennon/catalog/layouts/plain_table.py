@@ -17,7 +17,7 @@ from pennon.catalog.layouts.plain_commits import (
 )
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot, open_plain
 from pennon.catalog.layouts.stored_table import StagedRows, StoredTable
-from pennon.catalog.name_changes import replace_plain as replace_plain_name
+from pennon.catalog.name_changes import point_to_namespace
 from pennon.catalog.replacement import whole_partitions
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import TableMadeAnew, TableNotFound, UnsupportedTableChange
@@ -156,7 +156,7 @@ class PlainTable(StoredTable):
 
     def pass_name_on(self, directory: Directory, identifier: Name, location: str) -> None:
         """Take the name; the dataset stays where it is."""
-        replace_plain_name(directory, identifier, self.snapshot.location, location)
+        point_to_namespace(directory, identifier, self.snapshot.location, location)
 
     def delete_datasets(self) -> None:
         """Delete the dataset."""

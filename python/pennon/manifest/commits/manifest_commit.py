@@ -239,7 +239,7 @@ def _rows(
     # commit is known, is the one row that two of them have in common.
     makes_objects = bool(new) or any(record.identity.epoch is not None for record in records)
     new += [record.row() for record in records]
-    if snapshot.has_read_versions:
+    if snapshot.has_read_version_column:
         new += _version_rows(
             snapshot, base, [change for change in changes if change.read_version is not None]
         )

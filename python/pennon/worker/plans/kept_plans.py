@@ -192,7 +192,7 @@ def _kept(catalog: Catalog, asked: PlanToken) -> KeptPlan:
 
     def made() -> KeptPlan:
         readable = {text: tree for text in predicates for tree in readable_predicates([text])}
-        snapshot = reopened(catalog, table)
+        snapshot = snapshot_of(catalog, table)
         trees = list(readable.values())
         plan = plan_scan(snapshot, trees, time_zone=time_zone, with_metadata=True)
         plan = with_constants(plan, asked.constants)
@@ -201,21 +201,17 @@ def _kept(catalog: Catalog, asked: PlanToken) -> KeptPlan:
     return _plans.find(key, made)
 
 
-def snapshot_of(catalog: Catalog, table: str) -> Snapshot:
+def snapshot_of(catalog: Catalog, token: TableToken | str) -> Snapshot:
     """Open the snapshot that a table's token pins.
 
     Args:
         catalog: Brings the storage options.
-        table: The token of ``load_table``.
+        token: The token of ``load_table``, or its text.
 
     Raises:
         TableMadeAnew: Another table stands there by now.
     """
-    return reopened(catalog, TableToken.from_json(table))
-
-
-def reopened(catalog: Catalog, table: TableToken) -> Snapshot:
-    """Open the snapshot that a table's token pins; as ``snapshot_of``."""
+    table = TableToken.from_json(token) if isinstance(token, str) else token
     return reopen(
         table.name,
         table.location,

@@ -26,7 +26,7 @@ from pennon.spec.listed_columns import listed_columns
 from pennon.worker.messages import messages as m
 from pennon.worker.messages.metadata_messages import LoadChanges, MetadataRows, ReadMetadata
 from pennon.worker.messages.scan_messages import ReadReply
-from pennon.worker.plans.kept_plans import reopened
+from pennon.worker.plans.kept_plans import snapshot_of
 from pennon.worker.requests import data_plane
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
@@ -201,7 +201,7 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     token = MetadataToken.from_json(message.table)
     changes = token.changes
     definition = METADATA_TABLES[token.metadata] if changes is None else change_feed(changes)
-    snapshot = reopened(asked.catalog, token.of)
+    snapshot = snapshot_of(asked.catalog, token.of)
     selection = Selection(asked.columns, asked.predicates)
     stream = _stream(token.of.name, definition, snapshot, selection)
     frames.send_json(encode(ReadReply(arrow=True)))

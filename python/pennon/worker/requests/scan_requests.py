@@ -31,7 +31,13 @@ from pennon.planning.runtime_filter import filter_columns
 from pennon.planning.splits import pack
 from pennon.streams import StreamOptions
 from pennon.worker.messages import scan_messages as m
-from pennon.worker.plans.kept_plans import filtered_plan, find_plan, is_repeated, plan_of, reopened
+from pennon.worker.plans.kept_plans import (
+    filtered_plan,
+    find_plan,
+    is_repeated,
+    plan_of,
+    snapshot_of,
+)
 from pennon.worker.plans.packed_splits import packed_splits
 from pennon.worker.wire.split_texts import split_column
 from pennon.worker.wire.tokens import ScanToken, TableToken
@@ -62,7 +68,7 @@ def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
     table = TableToken.from_json(request.table)
     check_read_options(table.name, request.options)
     # Whatever is kept: the table may have been made anew.
-    full = reopened(request.catalog, table).schema.arrow
+    full = snapshot_of(request.catalog, table).schema.arrow
     asked = (
         request.table,
         json.dumps(request.schema),

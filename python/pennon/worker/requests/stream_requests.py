@@ -18,7 +18,7 @@ from pennon.streams import (
 )
 from pennon.worker.messages import stream_messages as m
 from pennon.worker.messages.scan_messages import SplitsReply
-from pennon.worker.plans.kept_plans import reopened
+from pennon.worker.plans.kept_plans import snapshot_of
 from pennon.worker.plans.packed_splits import packed_splits
 from pennon.worker.wire.tokens import PlanToken, TableToken
 
@@ -53,7 +53,7 @@ def plan_batch(request: m.PlanBatch) -> tuple[SplitsReply, pa.Table]:
     start, end = StreamPosition.from_json(request.start), StreamPosition.from_json(request.end)
     with _named(request):
         leaves, tasks = planned_batch(
-            reopened(request.catalog, TableToken.from_json(request.table)),
+            snapshot_of(request.catalog, request.table),
             start,
             end,
             _options(request),
