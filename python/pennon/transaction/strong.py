@@ -7,7 +7,7 @@ commits first, appends are chained on the leaf's new version and the manifest is
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -183,64 +183,98 @@ def _tried(
     if misplaced is not None:
         return misplaced
     with Turn(base.location, base.storage_options) as turn:
-        return _tried_in_turn(turn, base, changes, states, records, read)
+        return _tried_in_turn(turn, _Attempt(base, changes, states, records), read)
 
 
-def _tried_in_turn(  # noqa: PLR0917
-    turn: Turn,
-    base: Snapshot,
-    changes: Mapping[str, Change],
-    states: Mapping[str, LeafState],
-    records: Sequence[CommitRecord],
-    read: ReadSets | None,
-) -> Outcome | None:
-    snapshot = base
-    prepared: dict[str, LeafChange] = {}
-    is_rewrite = all(isinstance(change, Rewrite) for change in changes.values())
-    attempts = _ATTEMPTS_OF_REWRITE if is_rewrite else _MAX_ATTEMPTS
-    for attempt in range(attempts):
+def _tried_in_turn(turn: Turn, attempt: _Attempt, read: ReadSets | None) -> Outcome | None:
+    base = attempt.snapshot
+    most = _ATTEMPTS_OF_REWRITE if attempt.is_rewrite else _MAX_ATTEMPTS
+    for number in range(most):
         newest = turn.after(lambda: _opened(base, None))
-        if attempt or newest.version != snapshot.version:
+        if number or newest.version != base.version:
             # What others have committed is looked at before any leaf is touched, too: a try on an
             # older version would be refused, with all that was done for it.
-            snapshot = newest
-            if _is_one_there(snapshot, records):
-                return _made_before(snapshot, records[0].identity) if len(records) == 1 else None
-            now = leaf_states(snapshot, changes)
-            check_writable(base.location, changes, now)
-            judged = _judged(snapshot, changes, states, now, read)
-            if isinstance(judged, Conflicted):
-                return judged
-            changes, stale = judged
-            prepared = {
-                object_id: done for object_id, done in prepared.items() if object_id not in stale
-            }
-            states = now
-        redo = [object_id for object_id in changes if object_id not in prepared]
-        prepared.update(
-            prepare_leaves(snapshot, states, {object_id: changes[object_id] for object_id in redo})
-        )
-        removed = [object_id for object_id, change in changes.items() if isinstance(change, Drop)]
-        moved = [prepared[change] for change in changes if change in prepared]
-        rewrites = _rewrites(changes, states, prepared)
-        moved_records = [replace(record, rewrites=rewrites) for record in records]
-        # Lance refuses a commit of the same leaves by itself. Where another one could make this
-        # one wrong without touching any of them, none may come between the look and the commit.
-        values = {object_id: state.values for object_id, state in states.items()}
-        values |= {leaf.object_id: leaf.values for leaf in moved}
-        is_alone = read is not None and read.may_miss(snapshot, values)
-        match commit_leaves(snapshot, moved, removed, moved_records, is_exclusive=is_alone):
+            if _is_one_there(newest, attempt.records):
+                is_alone = len(attempt.records) == 1
+                return _made_before(newest, attempt.records[0].identity) if is_alone else None
+            moved = attempt.on(newest, read)
+            if isinstance(moved, Conflicted):
+                return moved
+            attempt = moved
+        attempt = attempt.with_leaves_prepared()
+        match attempt.committed(read):
             case ManifestCommitted(version=version):
                 return Committed(version, base)
             case ConcurrentChange():
-                records = [replace(record, identity=record.identity.tried()) for record in records]
-                if not is_rewrite:
-                    turn.take_where_late(attempt)
+                attempt = attempt.again()
+                if not attempt.is_rewrite:
+                    turn.take_where_late(number)
                 if not turn.is_mine:
-                    wait_for_others(attempt)
+                    wait_for_others(number)
             case unexpected:
                 assert_never(unexpected)
-    return Retryable(attempts)
+    return Retryable(most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A commit as it would follow one version of the table.
+
+    Args:
+        snapshot: The version.
+        changes: What is changed, by leaf.
+        states: What these leaves are at the version.
+        records: The commits that it makes: several where appends are committed together.
+        prepared: The leaves whose own commits are made, detached from their branches.
+    """
+
+    snapshot: Snapshot
+    changes: Mapping[str, Change]
+    states: Mapping[str, LeafState]
+    records: Sequence[CommitRecord]
+    prepared: Mapping[str, LeafChange] = field(default_factory=dict)
+
+    @property
+    def is_rewrite(self) -> bool:
+        """Whether it gives leaves other files for the same rows, and nothing else."""
+        return all(isinstance(change, Rewrite) for change in self.changes.values())
+
+    def on(self, newest: Snapshot, read: ReadSets | None) -> _Attempt | Conflicted:
+        """Rebase it; what is prepared stays where the leaf is as it was."""
+        now = leaf_states(newest, self.changes)
+        check_writable(newest.location, self.changes, now)
+        judged = _judged(newest, self.changes, self.states, now, read)
+        if isinstance(judged, Conflicted):
+            return judged
+        changes, stale = judged
+        prepared = {leaf: done for leaf, done in self.prepared.items() if leaf not in stale}
+        return _Attempt(newest, changes, now, self.records, prepared)
+
+    def with_leaves_prepared(self) -> _Attempt:
+        """Make the commits of the leaves that have none yet."""
+        missing = {
+            leaf: change for leaf, change in self.changes.items() if leaf not in self.prepared
+        }
+        made = prepare_leaves(self.snapshot, self.states, missing)
+        return replace(self, prepared={**self.prepared, **made})
+
+    def committed(self, read: ReadSets | None) -> ManifestCommitted | ConcurrentChange:
+        """Make all of it visible by one merge into the manifest, unless another was first."""
+        removed = [leaf for leaf, change in self.changes.items() if isinstance(change, Drop)]
+        moved = [self.prepared[leaf] for leaf in self.changes if leaf in self.prepared]
+        rewrites = _rewrites(self.changes, self.states, self.prepared)
+        records = [replace(record, rewrites=rewrites) for record in self.records]
+        # Lance refuses a commit of the same leaves by itself. Where another one could make this
+        # one wrong without touching any of them, none may come between the look and the commit.
+        values = {leaf: state.values for leaf, state in self.states.items()}
+        values |= {leaf.object_id: leaf.values for leaf in moved}
+        is_exclusive = read is not None and read.may_miss(self.snapshot, values)
+        return commit_leaves(self.snapshot, moved, removed, records, is_exclusive=is_exclusive)
+
+    def again(self) -> _Attempt:
+        """Say that it may have been made: who tries again looks for it first."""
+        records = [replace(record, identity=record.identity.tried()) for record in self.records]
+        return replace(self, records=records)
 
 
 def _is_one_there(snapshot: Snapshot, records: Sequence[CommitRecord]) -> bool:
