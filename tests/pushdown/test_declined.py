@@ -12,7 +12,7 @@ from pennon.plan import Group, Limit, Opaque, Pass, Plan, PlanNode
 from pennon.predicate.semantics import Declined
 from pennon.pushdown import Candidate, FragmentQuery, choose, divide
 from pennon.pushdown.query import fragment_query
-from pennon.worker.plans.fragment_choice import check_planned
+from pennon.worker.plans.fragment_planner import check_planned
 from pennon.worker.wire.tokens import ScanToken
 
 SCHEMA = pa.schema([("c1", pa.int64()), ("c2", pa.int64())])

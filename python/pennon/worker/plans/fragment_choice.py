@@ -2,89 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import pyarrow as pa
-
-from pennon.catalog.columns.projected_columns import with_field_ids
 from pennon.catalog.execution_options import ExecutionOptions
-from pennon.errors import FragmentFailed, MalformedMessage
-from pennon.execution import Query
-from pennon.execution.batches.row_bytes import row_bytes
-from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.execution.memory import executor_pool_bytes
-from pennon.leaf.schema.promotion import stream_type
-from pennon.plan import Filter, Group, Limit, Plan, PlanNode, Project, Scan
-from pennon.planning import shortened_within, summary
+from pennon.plan import Filter, Limit, Plan, Project
 from pennon.predicate.semantics import Declined, is_utc_zone
-from pennon.pushdown import (
-    Candidate,
-    FragmentMode,
-    FragmentQuery,
-    Semantics,
-    choose,
-    divide,
-)
-from pennon.pushdown.manifest_answer import manifest_answer
-from pennon.pushdown.runtime_pruning import (
-    KeyFilter,
-    RuntimePruning,
-    key_filters,
-    runtime_prunings,
-)
-from pennon.pushdown.tasks import FragmentTasks, tasks_of
+from pennon.pushdown import FragmentMode, Semantics, choose, divide
 from pennon.pushdown.whole_query import sooner_in_one, whole_query
-from pennon.worker.messages.key_messages import FragmentReply
-from pennon.worker.plans.fragment_details import FragmentDetails
-from pennon.worker.plans.planned_types import planned_types
-from pennon.worker.wire.fragment_tokens import (
-    NO_RELATIONS,
-    FragmentToken,
-    PartToken,
-    PruningToken,
-    RowFilterToken,
-    task_texts,
-    whole_splits,
-)
-from pennon.worker.wire.tokens import ScanToken
+from pennon.worker.plans.fragment_planner import ChosenFragment, FragmentPlanner
 
 if TYPE_CHECKING:
     from pennon.grouping.resolve.key_group import DerivedKeys
-    from pennon.grouping.tasks.assignment import Assignment
     from pennon.grouping.tasks.task_target import TaskTarget
-    from pennon.planning import ScanPlan
     from pennon.pushdown import Division
     from pennon.worker.messages.key_messages import DeriveKeys
     from pennon.worker.plans.plan_outline import DecodedPlan
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenFragment:
-    """A part of a query that the workers compute.
-
-    Args:
-        candidate: What is computed.
-        tasks: Its tasks.
-        texts: What executors send for each of them.
-        reply: The answer to Spark's rule.
-    """
-
-    candidate: Candidate
-    tasks: FragmentTasks
-    texts: pa.Array
-    reply: FragmentReply
-
-    def is_divided_as(self, assignment: Assignment) -> bool:
-        """Whether the query around it has the keys that it reports, if it reports any."""
-        if self.candidate.surroundings is None:
-            return True
-        tasks = FragmentTasks.of(assignment.of(self.candidate.query.scans))
-        return self.tasks.keys.equals(tasks.keys) and self.tasks.rows == tasks.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,42 +60,21 @@ def choose_fragments(
         ExecutionUnknown: The session names neither the workers nor Spark.
         BytesUnknown: A limit that it states is no number of bytes.
     """
-    plan, plans = decoded.plan, decoded.scans
     options = ExecutionOptions.of_catalogs(decoded.catalogs, request.settings)
     if not (request.rewrites and options.in_workers):
         return ChosenFragments()
     if request.is_write:
         # What is written is distributed as the write wants it.
         options = replace(options, one_task_bytes=0, one_executor_bytes=0)
-    semantics = Semantics(
-        ansi=request.ansi,
-        is_utc=is_utc_zone(request.time_zone),
-        zone_offsets=request.zone_offsets,
-        in_fragments=True,
-    )
-    query_id, pool_bytes = uuid4().hex, executor_pool_bytes()
-    whole = None
-    in_one = _in_one_executor(request, options, plan, keys, semantics, pool_bytes=pool_bytes)
-    if in_one is not None:
-        planner = _Planner(in_one[0], semantics, plans, target, query_id, pool_bytes, request.slots)
-        with suppress(Declined):  # its parts are tried one by one
-            whole = planner.planned(in_one[1])
+    query = _Query(request, decoded, keys, target, options)
+    whole = query.as_a_whole()
+    # Where one executor has all cores of the session, nothing is won by dividing a query.
     if whole is not None and request.parallelism <= request.slots:
         return ChosenFragments((whole,), is_one_task=True)
-    division = divide(
-        plan,
-        keys,
-        semantics,
-        one_task_bytes=options.one_task_bytes,
-        replicated_bytes=min(options.replicated_bytes, pool_bytes),
-    )
-    planner = _Planner(division, semantics, plans, target, query_id, pool_bytes)
-    fragments, declined = choose(division, semantics, planner.planned, may_report=may_report)
-    if whole is not None and not _leaves_no_exchange(plan, fragments):
+    divided = query.divided(may_report=may_report)
+    if whole is not None and not _leaves_no_exchange(decoded.plan, divided.fragments):
         return ChosenFragments((whole,), is_one_task=True)
-    inside = {position for fragment in fragments for position in fragment.candidate.positions}
-    left = {at: why for at, why in declined.items() if at not in inside}
-    return ChosenFragments(tuple(fragments), division.is_one_task, left)
+    return divided
 
 
 def _leaves_no_exchange(plan: Plan, fragments: Sequence[ChosenFragment]) -> bool:
@@ -172,220 +88,79 @@ def _leaves_no_exchange(plan: Plan, fragments: Sequence[ChosenFragment]) -> bool
     )
 
 
-def _in_one_executor(
-    request: DeriveKeys,
-    options: ExecutionOptions,
-    plan: Plan,
-    keys: DerivedKeys,
-    semantics: Semantics,
-    *,
-    pool_bytes: int,
-) -> tuple[Division, Candidate] | None:
-    """Find the fragment that is all of a query.
-
-    Where one executor has all cores of the session, nothing is won by dividing a query; of several
-    executors one computes what they would not be done with sooner.
-    """
-    sooner_bytes = sooner_in_one(options.one_task_bytes, request.slots, request.parallelism)
-    most_bytes = int(min(options.one_executor_bytes, sooner_bytes))
-    if options.one_task_bytes <= 0 or most_bytes <= options.one_task_bytes:
-        return None
-    return whole_query(
-        plan,
-        keys,
-        semantics,
-        least_bytes=options.one_task_bytes,
-        most_bytes=most_bytes,
-        pool_bytes=pool_bytes,
-        replicated_bytes=min(options.replicated_bytes, pool_bytes),
-    )
-
-
 @dataclass(frozen=True, slots=True)
-class _Planner:
-    division: Division
-    semantics: Semantics
-    plans: Mapping[int, ScanPlan]
+class _Query:
+    """A query of the session, and what its fragments are chosen by."""
+
+    request: DeriveKeys
+    decoded: DecodedPlan
+    keys: DerivedKeys
     target: TaskTarget
-    query_id: str
-    pool_bytes: int
-    num_threads: int = 1
+    options: ExecutionOptions
+    query_id: str = field(default_factory=lambda: uuid4().hex)
+    pool_bytes: int = field(default_factory=executor_pool_bytes)
 
-    def planned(self, candidate: Candidate) -> ChosenFragment | None:
-        """Plan the tasks of a candidate; None where it does not pay.
-
-        Raises:
-            Declined: DataFusion refuses it.
-        """
-        query, division = candidate.query, self.division
-        answer = self.answer(candidate.root)
-        if answer is not None:
-            return self.answered(candidate, answer)
-        if self.has_answer_below(candidate.root):
-            return None
-        read = {scan: self.plans[scan] for scan in query.scans}
-        tasks = tasks_of(candidate, division, self.plans, self.target, pool_bytes=self.pool_bytes)
-        if tasks is None:
-            return None
-        parts = tuple(map(self.part, query.parts))
-        scans = [_scan_token(division.plan[scan], self.plans[scan]) for scan in query.scans]
-        check_planned(query, scans)
-        prunings = runtime_prunings(division.plan, query)
-        filters = key_filters(division.plan, query, candidate.restriction)
-        token = FragmentToken(
-            tuple(scans),
-            _over_relations(query),
-            parts,
-            tuple(_pruning_token(pruning, query) for pruning in prunings),
-            tuple(_filter_token(filter_, query) for filter_ in filters),
-            self.num_threads,
-        ).to_json()
-        leaves = {scan: plan.table for scan, plan in read.items()}
-        keys = [(pruning.scan, pruning.keys(leaves[pruning.scan])) for pruning in prunings]
-        texts = task_texts(tasks, query.scans, leaves, keys)
-        rows, num_bytes = self.size(candidate, len(texts))
-        explained = FragmentDetails(candidate, division.plan, self.plans, self.num_threads)
-        details = explained.text(tasks, prunings, filters)
-        reply = FragmentReply(
-            root=candidate.root,
-            mode=str(candidate.mode),
-            scan=token,
-            description="\n".join(map(shortened_within, details.splitlines())),
-            details=details,
-            columns=tuple(query.columns),
-            rows=rows,
-            bytes=num_bytes,
-            restricted=candidate.restriction is not None,
-            keyed=candidate.surroundings is not None,
-            partitions_read=sum(plan.table.num_rows for plan in self.read_by(candidate)),
-            partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
+    @property
+    def semantics(self) -> Semantics:
+        """Those of the session."""
+        return Semantics(
+            ansi=self.request.ansi,
+            is_utc=is_utc_zone(self.request.time_zone),
+            zone_offsets=self.request.zone_offsets,
+            in_fragments=True,
         )
-        return ChosenFragment(candidate, tasks, texts, reply)
 
-    def answer(self, root: int) -> FragmentQuery | None:
-        """Answer an aggregate without reading a leaf, where the manifest has what it needs."""
-        # Of partitions a span of time is known, in which a zone's clocks may change.
-        semantics = replace(self.semantics, zone_offsets=(), in_fragments=False)
-        return manifest_answer(self.division.plan, root, self.plans, semantics)
+    @property
+    def replicated_bytes(self) -> int:
+        """The most that every task may read of a side of a join."""
+        return min(self.options.replicated_bytes, self.pool_bytes)
 
-    def has_answer_below(self, root: int) -> bool:
-        """Whether an operator's input is an aggregate that the manifest answers."""
-        at = root
-        while isinstance(node := self.division.plan[at], Filter | Project | Limit):
-            at = node.child
-        return at != root and self.answer(at) is not None
-
-    def answered(self, candidate: Candidate, answer: FragmentQuery) -> ChosenFragment:
-        """Make one task of an answer, which has its rows with it."""
-        token = FragmentToken((), _over_relations(answer)).to_json()
-        summaries = [summary(self.plans[scan]) for scan in candidate.query.scans]
-        text = "\n".join([f"fragment: {candidate.mode}, answered by the manifest", *summaries])
-        rows, num_bytes = self.size(candidate, 1)
-        reply = FragmentReply(
-            root=candidate.root,
-            mode=str(candidate.mode),
-            scan=token,
-            description=text,
-            details=text,
-            columns=tuple(answer.columns),
-            rows=rows,
-            bytes=num_bytes,
-            restricted=False,
-            keyed=False,
-            partitions_read=0,
-            partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
+    def as_a_whole(self) -> ChosenFragment | None:
+        """Plan the query as one task of one executor; None where several are done sooner."""
+        request, least_bytes = self.request, self.options.one_task_bytes
+        sooner_bytes = sooner_in_one(least_bytes, request.slots, request.parallelism)
+        most_bytes = int(min(self.options.one_executor_bytes, sooner_bytes))
+        if least_bytes <= 0 or most_bytes <= least_bytes:
+            return None
+        as_one = whole_query(
+            self.decoded.plan,
+            self.keys,
+            self.semantics,
+            least_bytes=least_bytes,
+            most_bytes=most_bytes,
+            pool_bytes=self.pool_bytes,
+            replicated_bytes=self.replicated_bytes,
         )
-        tasks = FragmentTasks(pa.array([0], pa.int64()), None)
-        return ChosenFragment(candidate, tasks, pa.array([NO_RELATIONS]), reply)
+        if as_one is None:
+            return None
+        division, candidate = as_one
+        with suppress(Declined):  # its parts are tried one by one
+            return self.planner(division, request.slots).planned(candidate)
+        return None
 
-    def read_by(self, candidate: Candidate) -> list[ScanPlan]:
-        """Give the plans of all scans of a candidate, also of the parts that every task reads."""
-        queries = (candidate.query, *candidate.query.parts)
-        return [self.plans[scan] for query in queries for scan in query.scans]
+    def divided(self, *, may_report: bool) -> ChosenFragments:
+        """Plan the parts of the query that tasks compute beside each other."""
+        division = divide(
+            self.decoded.plan,
+            self.keys,
+            self.semantics,
+            one_task_bytes=self.options.one_task_bytes,
+            replicated_bytes=self.replicated_bytes,
+        )
+        planned = self.planner(division).planned
+        fragments, declined = choose(division, self.semantics, planned, may_report=may_report)
+        inside = {position for fragment in fragments for position in fragment.candidate.positions}
+        left = {at: why for at, why in declined.items() if at not in inside}
+        return ChosenFragments(tuple(fragments), division.is_one_task, left)
 
-    def part(self, query: FragmentQuery) -> PartToken:
-        """Plan what every worker evaluates for itself.
-
-        Raises:
-            Declined: DataFusion refuses it.
-        """
-        scans = [_scan_token(self.division.plan[scan], self.plans[scan]) for scan in query.scans]
-        check_planned(query, scans)
-        splits = tuple(whole_splits(self.plans[scan].table) for scan in query.scans)
-        return PartToken(self.query_id, tuple(scans), splits, _over_relations(query))
-
-    def size(self, candidate: Candidate, num_tasks: int) -> tuple[int | None, int | None]:
-        """Estimate what Spark gets, so that it can broadcast what is small."""
-        root = self.division.plan[candidate.root]
-        rows = self.division.sizes[candidate.root].rows
-        match root:
-            case Group(keys=(), calls=calls) if not any(call.is_distinct for call in calls or ()):
-                rows = min(self.division.sizes[root.child].rows, num_tasks)
-            case Group():
-                rows = self.division.sizes[root.child].rows
-            case Limit(count=int(count)):
-                rows = min(self.division.sizes[root.child].rows, count * num_tasks)
-        if math.isinf(rows):
-            return None, None
-        width = row_bytes(candidate.query.schema.types)
-        return int(rows), int(rows * width)
-
-
-def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:
-    """Check that DataFusion takes a query, and gives the types that Spark expects.
-
-    Args:
-        query: The query.
-        scans: What it reads, in the order of its relations.
-
-    Raises:
-        Declined: It does not; says why.
-    """
-    parts = tuple(part.schema for part in query.parts)
-    try:
-        relations = tuple(scan.schema for scan in scans)
-        planned = planned_types(relations, query.sql, parts, query.zone_offsets)
-    except (FragmentFailed, *VALUE_FAILURES) as error:
-        why = f"a query that DataFusion refuses: {error.parameters.get('why', error)}"
-        raise Declined(why=why) from error
-    for data_type, expected in zip(planned, query.schema, strict=True):
-        planned_type = stream_type(data_type)
-        if planned_type != expected.type:
-            raise Declined(
-                why=f"a column of type {expected.type} that DataFusion makes {planned_type}"
-            )
-
-
-def _over_relations(query: FragmentQuery) -> Query:
-    return Query(query.sql, query.schema, query.zone_offsets)
-
-
-def _pruning_token(pruning: RuntimePruning, query: FragmentQuery) -> PruningToken:
-    return PruningToken.of(
-        query.scans.index(pruning.scan),
-        pruning.part,
-        pruning.columns,
-        pruning.function.grouping.transform,
-    )
-
-
-def _filter_token(key_filter: KeyFilter, query: FragmentQuery) -> RowFilterToken:
-    relation = query.scans.index(key_filter.scan)
-    return RowFilterToken(
-        relation, key_filter.name, key_filter.part, key_filter.column, key_filter.chosen_from
-    )
-
-
-def _scan_token(node: PlanNode, plan: ScanPlan) -> ScanToken:
-    if not isinstance(node, Scan):
-        raise MalformedMessage(why="a fragment reads what is no scan")
-    full = plan.snapshot.schema.arrow
-    schema_read = pa.schema([pa.field(column.name, column.type) for column in node.columns])
-    return ScanToken(
-        plan.snapshot.location,
-        with_field_ids(schema_read, full),
-        full,
-        plan.residuals,
-        plan.snapshot.storage_options,
-        identity=plan.identity,
-    )
+    def planner(self, division: Division, num_threads: int = 1) -> FragmentPlanner:
+        """Give the planner of a division's tasks."""
+        return FragmentPlanner(
+            division,
+            self.semantics,
+            self.decoded.scans,
+            self.target,
+            self.query_id,
+            self.pool_bytes,
+            num_threads,
+        )

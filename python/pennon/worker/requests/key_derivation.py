@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from pennon.planning import ScanPlan
     from pennon.spec.functions.partition_layout import LayoutFunction
     from pennon.worker.messages.column_numbers import ColumnNumbers
-    from pennon.worker.plans.fragment_choice import ChosenFragment, ChosenFragments
+    from pennon.worker.plans.fragment_choice import ChosenFragments
+    from pennon.worker.plans.fragment_planner import ChosenFragment
     from pennon.worker.plans.plan_outline import DecodedPlan
     from pennon.worker.wire.framing import FrameSocket
 
