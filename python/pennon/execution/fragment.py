@@ -64,13 +64,13 @@ class LeafRead:
 
         Args:
             dataset: The leaf, opened.
-            views: What is wanted of it.
+            views: What is requested of it.
             num_at_once: How many scans are read side by side.
             counted: Told before the end how many rows were looked at, and the bytes read for them.
-            keys: What rows are wanted; None for all.
+            keys: What rows are requested; None for all.
 
         Raises:
-            LeafTypeMismatch: A stored type does not promote to the wanted one.
+            LeafTypeMismatch: A stored type does not promote to the requested one.
             LeafMissing: The leaf's files are gone.
         """
         return scan_view(
@@ -93,13 +93,13 @@ class Relation:
     Args:
         namespace: Path or URL of the namespace.
         leaves: What is read, one after the other.
-        schema: The wanted columns, with their ``lance:field_id``.
+        schema: The requested columns, with their ``lance:field_id``.
         namespace_schema: All columns; residuals may name any of them.
         storage_options: Given to Lance, never printed.
         order: The order in which the rows of each fragment of the leaves are, and in which all
-            rows are wanted; without one they come leaf by leaf.
+            rows are requested; without one they come leaf by leaf.
         identity: Tells the leaves at these versions from others that were at their places before.
-        keys: What rows are wanted; others may come, too. None for all.
+        keys: What rows are requested; others may come, too. None for all.
     """
 
     namespace: str
@@ -118,10 +118,10 @@ class Relation:
         )
 
     def kept_rows(self, views: LeafViews) -> KeptRows | None:
-        """Give what is kept of the leaves' rows; None where not all columns or rows are wanted.
+        """Give what is kept of the leaves' rows; None where not all columns or rows are requested.
 
         Args:
-            views: What is wanted.
+            views: What is requested.
         """
         if (
             self.keys is not None

@@ -2,7 +2,7 @@
 
 A leaf is read through Lance's own table provider, which takes projections and filters and knows
 its row count. A filter that keeps many rows is not given to it, for it would fetch the other
-columns late. How its columns become the wanted ones (``leaf/reconciliation.py``) is written as a
+columns late. How its columns become the requested ones (``leaf/reconciliation.py``) is written as a
 SELECT list: a missing column is a typed NULL, a renamed one an alias, a promoted one a cast. What
 has no such form is scanned first, into batches or into a file: a range of fragments, nested
 columns, and casts that are checked value by value. So are small leaves (``small_leaves.py``),
@@ -72,7 +72,7 @@ def register_relation(
 
     Raises:
         LeafMissing: A leaf's files are gone.
-        LeafTypeMismatch: A stored type does not promote to the wanted one.
+        LeafTypeMismatch: A stored type does not promote to the requested one.
     """
     parts: list[str] = []
     taken = take_small_leaves(relation, work)
@@ -126,7 +126,7 @@ def register_empty(context: SessionContext, name: str, schema: pa.Schema) -> Non
 
 @dataclass(frozen=True, slots=True)
 class _Select:
-    """How the rows of leaves become the wanted ones, written once for all that are alike.
+    """How the rows of leaves become the requested ones, written once for all that are alike.
 
     Args:
         select: The SELECT list.

@@ -44,7 +44,7 @@ def run_ahead(relation: Relation) -> BatchStream:
         The rows. A leaf that is gone is an error when its turn comes.
 
     Raises:
-        LeafTypeMismatch: A stored type does not promote to the wanted one.
+        LeafTypeMismatch: A stored type does not promote to the requested one.
 
     While they are read:
         LeafMissing: A leaf's files are gone.

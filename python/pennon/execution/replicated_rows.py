@@ -68,7 +68,7 @@ class ReplicatedParts:
         """Give the rows of a part; the first task that wants them evaluates it, others wait.
 
         Args:
-            part: What is wanted.
+            part: What is evaluated.
             evaluate: Computes it.
 
         Raises:

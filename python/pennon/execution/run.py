@@ -1,7 +1,7 @@
 """Runs a fragment as a stream of Arrow batches of exactly the requested types.
 
 A fragment without a query needs no engine: its leaves are scanned one after the other, or merged
-where an order is wanted, and Lance applies the residual filter. All others are run by DataFusion.
+where an order is requested, and Lance applies the residual filter. DataFusion runs all others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def run(fragment: Fragment) -> BatchStream:
 
     Raises:
         LeafMissing: A leaf's files are gone.
-        LeafTypeMismatch: A stored type does not promote to the wanted one.
+        LeafTypeMismatch: A stored type does not promote to the requested one.
         FragmentOverflow: A value does not fit the type that it has in SQL.
         FragmentMemory: The query needs more memory than the process gives it.
         FragmentFailed: DataFusion refuses the query.

@@ -48,9 +48,9 @@ class HeldRows:
     """Rows of small leaves.
 
     Args:
-        schema: Their columns in plain types, without metadata: the wanted ones first.
+        schema: Their columns in plain types, without metadata: the requested ones first.
         batches: The rows.
-        condition: What they still have to satisfy; None where all of them are wanted.
+        condition: What they still have to satisfy; None where all of them are requested.
     """
 
     schema: pa.Schema
@@ -82,7 +82,7 @@ def take_small_leaves(relation: Relation, work: StreamWork) -> SmallLeaves:
 
     Raises:
         LeafMissing: A leaf's files are gone.
-        LeafTypeMismatch: A stored type does not promote to the wanted one.
+        LeafTypeMismatch: A stored type does not promote to the requested one.
     """
     if not len(relation.schema) or HELD_BYTES <= 0:
         return SmallLeaves((), relation)

@@ -19,7 +19,7 @@ class Selection:
     """What of a metadata table is read.
 
     Args:
-        columns: The wanted columns; what others would cost need not be paid.
+        columns: The requested columns; what others would cost need not be paid.
         predicates: Spark SQL texts by which rows may be left out. Who asks filters again.
     """
 
@@ -34,7 +34,7 @@ class MetadataTable:
     Args:
         name: The last part of its name in SQL.
         schema: Gives the columns for a snapshot.
-        rows: Streams tables that have the wanted columns at least.
+        rows: Streams tables that have the requested columns at least.
         needs_manifest: Whether a table without a manifest has none.
     """
 

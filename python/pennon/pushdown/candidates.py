@@ -94,7 +94,7 @@ def choose(
     Args:
         division: The query, and how its inputs can be divided.
         semantics: The session's.
-        accept: Makes of a candidate what is wanted; None where it does not pay. It may raise
+        accept: Plans a candidate; None where it does not pay. It may raise
             ``Declined``.
         may_report: Whether a fragment may report its key.
 

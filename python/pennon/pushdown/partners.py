@@ -59,7 +59,7 @@ class Restriction:
     Args:
         key: Attribute of the input by which it groups.
         part: Position of the side that every worker evaluates for itself.
-        column: Attribute of that side with all values of the key that are wanted.
+        column: Attribute of that side with all values of the key that can match.
     """
 
     key: int

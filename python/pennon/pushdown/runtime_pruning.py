@@ -264,7 +264,7 @@ def _can_filter(plan: Plan, join: Join, side: Side, parts: Collection[int]) -> b
 def _restricted(
     plan: Plan, query: FragmentQuery, part: FragmentQuery, restriction: Restriction | None
 ) -> Iterator[tuple[int, int, Column]]:
-    """List what a part rules out that says which groups of an aggregate are wanted."""
+    """List what a part rules out that says which groups of an aggregate are needed."""
     if restriction is None or restriction.part != part.root:
         return
     top = plan[query.root]

@@ -89,10 +89,10 @@ def planned_batch(
         options: The stream's.
         num_tasks: How many tasks can run at once.
         max_bytes: The most that one task should read of a whole table.
-        constants: The wanted metadata columns that splits bring along.
+        constants: The requested metadata columns that splits bring along.
 
     Returns:
-        The leaves (``object_id``, ``location``, ``read_version``, ``residual``, what is wanted in
+        The leaves (``object_id``, ``location``, ``read_version``, ``residual``, and the requested
         ``constants``), and for each task its pieces of them.
 
     Raises:

@@ -73,7 +73,7 @@ def reduce_values(
     Args:
         values: Partition values of ``transform``.
         transform: What they were made with.
-        other: What is wanted; ``transform`` must reduce to it.
+        other: The coarser transform; ``transform`` must reduce to it.
         source_type: Type of the source column.
 
     Example:

@@ -22,7 +22,7 @@ _LESS: Final = ("less", "-S", "-X", "-F")
 def pager_of(
     lines: Sequence[str], size: tuple[int, int], environment: Mapping[str, str]
 ) -> list[str]:
-    """Choose the command that shows lines; none where they fit, or where no pager is wanted.
+    """Choose the command that shows lines; none where they fit, or none is asked for.
 
     Args:
         lines: What is to be shown.

@@ -83,7 +83,7 @@ class PlanNotRepeated(PennonError):
 
 
 class ArrowFailure(PennonError):
-    """Values cannot be turned into what is wanted."""
+    """Values cannot be converted to the requested type."""
 
     condition = "VALUES_NOT_CONVERTIBLE"
     template = "Cannot convert values: {why}. Cast the column in the query."

@@ -84,7 +84,7 @@ class DividedRows:
             self._divide()
 
     def parts(self) -> Iterator[Path]:
-        """Give the files that have rows; each is removed when the next one is wanted."""
+        """Give the files that have rows; each is removed when the next one is read."""
         self._divide()
         self._sinks.close()
         for file in self._files:

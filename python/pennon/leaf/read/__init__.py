@@ -1,1 +1,1 @@
-"""Rows of one leaf out of its files: columns, filters, the wanted types."""
+"""Rows of one leaf out of its files: columns, filters, the requested types."""

@@ -35,7 +35,7 @@ _COLUMN_OVERHEAD: Final = 1 << 8
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Columns of a leaf, each by what is wanted of it."""
+    """Columns of a leaf, each by what is requested of it."""
 
     num_rows: int
     arrays: Mapping[bytes, pa.Array]
@@ -56,7 +56,7 @@ class KeptRows:
 
     Args:
         root: Path or URL of the partitioned namespace.
-        views: What is wanted of the leaves: columns of the table's own, no metadata columns.
+        views: What is requested of the leaves: columns of the table's own, no metadata columns.
         namespace_schema: All columns of the namespace.
         storage_options: As the leaves are opened with.
         table: The table's identity, as the leaves are opened with.
@@ -75,7 +75,7 @@ class KeptRows:
         self._table = table
         self._schema = views.schema.remove_metadata()
         self._columns = [pa.schema([column]).serialize().to_pybytes() for column in views.schema]
-        # By all columns of the namespace it is found out which of a leaf's is a wanted one.
+        # Beside all columns of the namespace it is certain which of a leaf's are requested.
         known = namespace_schema.serialize().to_pybytes()
         self._namespace_schema = hashlib.blake2b(known, digest_size=16).hexdigest()
 

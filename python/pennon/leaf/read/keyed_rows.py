@@ -33,7 +33,7 @@ def keyed_column(dataset: lance.LanceDataset, view: LeafView, keys: RowKeys) -> 
 
     Args:
         dataset: The leaf.
-        view: What is wanted of it.
+        view: What is requested of it.
         keys: The keys.
 
     Returns:

@@ -25,7 +25,7 @@ def late_columns(dataset: lance.LanceDataset, view: LeafView) -> list[str] | boo
 
     Args:
         dataset: The leaf.
-        view: What is wanted of it.
+        view: What is requested of it.
 
     Returns:
         Their names; False for none; None where Lance's own choice is as good: on remote storage,

@@ -26,11 +26,11 @@ __all__ = ["LeafView", "LeafViews", "leaf_name"]
 
 @dataclass(frozen=True, slots=True)
 class LeafView:
-    """The wanted columns as a leaf has them.
+    """The requested columns as a leaf has them.
 
     Args:
         fields: All fields of the leaf.
-        matches: One per wanted column.
+        matches: One per requested column.
         condition: The filter in the leaf's names; None for none.
         is_empty: Whether no row of the leaf can satisfy the filter.
     """
@@ -49,7 +49,7 @@ class LeafView:
 
     @property
     def metadata_columns(self) -> list[pa.Field]:
-        """The wanted columns that are none of the table's."""
+        """The requested columns that are none of the table's."""
         return [match.expected for match in self.matches if is_metadata_column(match.expected)]
 
     @property
@@ -67,7 +67,7 @@ class LeafView:
 
     @property
     def is_unchecked(self) -> bool:
-        """Whether every value has the wanted type already, so that no cast can fail."""
+        """Whether every value has the requested type already, so that no cast can fail."""
         return all(
             match.stored is None or stream_type(match.stored.arrow.type) == match.expected.type
             for match in self.matches
@@ -87,7 +87,7 @@ def _is_flat(stored: pa.DataType) -> bool:
 
 
 class LeafViews:
-    """The views of leaves in one wanted schema. Threads may share it.
+    """The views of leaves in one requested schema. Threads may share it.
 
     Args:
         schema: Columns of the namespace schema, with their ``lance:field_id``.
@@ -109,7 +109,7 @@ class LeafViews:
             filter_sql: A condition in the DataFusion dialect and in the namespace's names.
 
         Raises:
-            LeafTypeMismatch: A stored type does not promote to the wanted one.
+            LeafTypeMismatch: A stored type does not promote to the requested one.
         """
         stored = _fields_of(dataset)
         with self._lock:  # leaves are read several at once, and most of them are alike

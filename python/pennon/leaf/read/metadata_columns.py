@@ -99,7 +99,7 @@ def named_metadata_column(column: pa.Field) -> pa.Field | None:
     """Give the metadata column of a column's name; None where there is none.
 
     Args:
-        column: As it is wanted: of ``_partition`` some fields can be left out.
+        column: As it is requested: of ``_partition`` some fields can be left out.
     """
     if column.name == PARTITION.name:
         return PARTITION.with_type(column.type)
@@ -111,14 +111,14 @@ def named_metadata_column(column: pa.Field) -> pa.Field | None:
 
 
 def constant_columns(schema: pa.Schema) -> pa.Schema:
-    """Give those columns of a wanted schema that have one value in all rows of a leaf."""
+    """Give those columns of a requested schema that have one value in all rows of a leaf."""
     return pa.schema(
         [field for field in schema if is_metadata_column(field) and field.name in _CONSTANT]
     )
 
 
 def is_metadata_column(column: pa.Field) -> bool:
-    """Whether a wanted column is one of these, and not one of the table's.
+    """Whether a requested column is one of these, and not one of the table's.
 
     Example:
         >>> is_metadata_column(LEAF), is_metadata_column(pa.field("_leaf", pa.utf8()))

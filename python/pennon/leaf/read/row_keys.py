@@ -36,13 +36,13 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class RowKeys:
-    """The values of a column that rows are wanted with, as Spark has them inside.
+    """The values of a column that rows are requested with, as Spark has them inside.
 
     Args:
         column: Its name.
         numbers: Integers, days of dates and microseconds of timestamps since 1970.
         texts: Those of all other types.
-        has_null: Whether rows of NULL may be wanted.
+        has_null: Whether rows of NULL may be requested.
 
     Example:
         >>> RowKeys("a", (1,), (), has_null=False).values(pa.date32()).to_pylist()

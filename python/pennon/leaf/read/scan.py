@@ -48,7 +48,7 @@ def scan_leaf(
     fragments: tuple[int, int] | None = None,
     batch_size: int = DEFAULT_BATCH_SIZE,
 ) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of a leaf in the wanted schema.
+    """Stream the rows of a leaf in the requested schema.
 
     Args:
         dataset: The leaf at the version to read.
@@ -65,7 +65,7 @@ def scan_leaf(
         fixed-size lists.
 
     Raises:
-        LeafTypeMismatch: A stored type does not promote to the wanted one.
+        LeafTypeMismatch: A stored type does not promote to the requested one.
         LeafMissing: The leaf's files are gone.
 
     Example:
@@ -98,7 +98,7 @@ def scan_view(
 
     Args:
         dataset: The leaf at the version to read.
-        views: What is wanted of it.
+        views: What is requested of it.
         filter_sql: As of :func:`scan_leaf`, and so are all others.
         fragments: First fragment and the one after the last, by position; None for all.
         batch_size: Most rows of a batch.
@@ -106,10 +106,10 @@ def scan_view(
         location: The leaf's location in its table, for the metadata column of it.
         constants: What all its rows have in metadata columns that the manifest knows.
         counted: Told before the end how many rows were looked at, and the bytes read for them.
-        keys: What rows are wanted, all of which come; None for all.
+        keys: What rows are requested, all of which come; None for all.
 
     Raises:
-        LeafTypeMismatch: A stored type does not promote to the wanted one.
+        LeafTypeMismatch: A stored type does not promote to the requested one.
         LeafMissing: The leaf's files are gone.
     """
     view, leaf = views.of(dataset, filter_sql), leaf_name(dataset)
@@ -194,7 +194,7 @@ def _all_rows(
 
 @dataclass(frozen=True, slots=True)
 class _LeafRows:
-    """Makes the wanted columns of what Lance reads of a leaf."""
+    """Makes the requested columns of what Lance reads of a leaf."""
 
     dataset: lance.LanceDataset
     matches: Sequence[FieldMatch]

@@ -24,13 +24,13 @@ def convert_batch(
     num_rows: int,
     leaf: str,
 ) -> pa.RecordBatch:
-    """Build the wanted batch from a leaf's columns.
+    """Build the requested batch from a leaf's columns.
 
     Args:
         arrays: One array per match, None where the leaf lacks the column: every row then has the
             column's initial default, or NULL.
         matches: One per column of ``schema``.
-        schema: The wanted columns, in plain types.
+        schema: The requested columns, in plain types.
         num_rows: Rows of the batch, needed where there is no column.
         leaf: The leaf's name for errors.
 

@@ -93,7 +93,7 @@ def stream_type(data_type: pa.DataType) -> pa.DataType:
 
 
 def stream_schema(schema: pa.Schema) -> pa.Schema:
-    """Give the schema of a scan's stream: the wanted one with every type in its plain form."""
+    """Give the schema of a scan's stream: the requested one with every type in its plain form."""
     return pa.schema([_stream_field(column) for column in schema], metadata=schema.metadata)
 
 

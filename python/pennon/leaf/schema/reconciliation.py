@@ -56,7 +56,7 @@ class LeafField:
 
 @dataclass(frozen=True, slots=True)
 class FieldMatch:
-    """A field that is wanted and the leaf's field that it comes from; None where it is missing."""
+    """A requested field, and the leaf's field that holds it; None where the leaf has none."""
 
     expected: pa.Field
     stored: LeafField | None
@@ -64,7 +64,7 @@ class FieldMatch:
 
     @property
     def is_same(self) -> bool:
-        """Whether the leaf's values are the wanted ones without any change but the type's."""
+        """Whether the leaf's values need no change but that of their type."""
         if self.stored is None or len(self.children) != len(self.stored.children):
             return False
         return all(
@@ -98,7 +98,7 @@ def match_fields(
     leaf: str,
     namespace: Sequence[pa.Field] | None = None,
 ) -> tuple[FieldMatch, ...]:
-    """Find each wanted field in a leaf.
+    """Find each requested field in a leaf.
 
     Args:
         expected: Fields of the namespace schema; nested ones may be a part of it.
@@ -108,7 +108,7 @@ def match_fields(
             numbers its fields is the same for every query.
 
     Raises:
-        LeafTypeMismatch: A column's stored type does not promote to the wanted one.
+        LeafTypeMismatch: A column's stored type does not promote to the requested one.
 
     Spec: "Schema".
     """
@@ -143,7 +143,7 @@ class _Matching:
         known: Sequence[pa.Field] | None = None,
         is_numbered: bool = False,
     ) -> tuple[FieldMatch, ...]:
-        # A leaf's field that is another column's is none that is wanted, whoever asks for which.
+        # A leaf's field that belongs to another column is never a match, requested or not.
         every = list(expected) if known is None else [*known, *_beside(expected, known)]
         chosen = self._choose(every, stored, is_numbered=is_numbered)
         places = {_key(target): at for at, target in reversed(list(enumerate(every)))}
@@ -161,7 +161,7 @@ class _Matching:
     def _choose(
         self, expected: Sequence[pa.Field], stored: Sequence[LeafField], *, is_numbered: bool
     ) -> dict[int, LeafField]:
-        """Give each wanted field at most one of the leaf's, the surest way first."""
+        """Match each requested field with at most one of the leaf's, the surest way first."""
         chosen: dict[int, LeafField] = {}
         silent = {field.name: field for field in stored if field.stated_id is None}
         stated = {field.stated_id: field for field in stored if field.stated_id is not None}
@@ -227,7 +227,7 @@ def _key(target: pa.Field) -> int | str:
 
 
 def _beside(expected: Sequence[pa.Field], known: Sequence[pa.Field]) -> list[pa.Field]:
-    """List what is wanted and not known, by id."""
+    """List the requested fields that are not among the known ones, by id."""
     keys = {_key(target) for target in known}
     return [target for target in expected if _key(target) not in keys]
 

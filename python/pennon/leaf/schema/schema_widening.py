@@ -172,7 +172,7 @@ def numbers_below(schema: LanceSchema, columns: Collection[int]) -> set[int]:
 
 
 def vacated_names(schema: LanceSchema, additions: Sequence[Addition]) -> dict[int, str]:
-    """Find other names for the fields whose names are wanted for further ones.
+    """Find other names for the fields whose names further ones take.
 
     A field that was dropped from the namespace, or renamed there, may still have the name of an
     added one in the leaf. It stays: ids decide, not names.

@@ -205,7 +205,7 @@ def _and(one: exp.Expr, other: exp.Expr) -> exp.Expr:
 
 
 def restricted_to_keys(name: str, below: Selected, key: str, keys: Selected) -> Selected:
-    """Leave out the rows whose key is none of those that are wanted.
+    """Leave out the rows whose key is none of those that are needed.
 
     Args:
         name: The names of the inputs begin with it.

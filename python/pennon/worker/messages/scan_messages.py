@@ -164,7 +164,7 @@ class PartitionTuplesReply:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One task's rows, sorted where the scan said so; ``row_keys``: which are wanted."""
+    """One task's rows, sorted where the scan said so; ``row_keys``: which are requested."""
 
     op: ClassVar[str] = "read"
     scan: str

@@ -127,7 +127,7 @@ def plan_of(
         table: The token of ``load_table``.
         predicates: Spark SQL texts; those that cannot be read are left to Spark.
         time_zone: That of the session.
-        constants: The wanted metadata columns that splits bring along.
+        constants: The requested metadata columns that splits bring along.
 
     Returns:
         The token of the plan, and the plan.

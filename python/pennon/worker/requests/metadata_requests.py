@@ -194,7 +194,7 @@ def _described(
 
 
 def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
-    """Answer ``read_metadata``: stream the wanted columns of a metadata table."""
+    """Answer ``read_metadata``: stream the requested columns of a metadata table."""
     message = decode(ReadMetadata, request)
     asked = decode(MetadataRows, _object(message.split))
     STORAGE_OPTION_VALUES.remember(asked.catalog.storage)

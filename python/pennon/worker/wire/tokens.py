@@ -99,7 +99,7 @@ class PlanToken(Token):
         predicates: Spark SQL texts.
         time_zone: The session's.
         leaves: A fingerprint of the partitions that were chosen, in their order.
-        constants: The wanted metadata columns that splits bring along.
+        constants: The requested metadata columns that splits bring along.
     """
 
     table: TableToken
@@ -115,7 +115,7 @@ class ScanToken(Token):
 
     Args:
         location: Path or URL of the namespace.
-        schema: The wanted columns, with field ids.
+        schema: The requested columns, with field ids.
         namespace_schema: All columns, with field ids.
         residuals: The filters that splits name by number.
         storage_options: Given to Lance.
