@@ -173,9 +173,7 @@ class _Matching:
                     chosen[at] = named
             elif target_id in stated:
                 chosen[at] = stated[target_id]
-        is_alike = self.is_numbered_alike or is_numbered
-        is_refuted = self.is_numbered_alike is False and not is_numbered
-        for by_number in (False,) if is_refuted else (is_alike, not is_alike):
+        for by_number in self._ways(is_numbered=is_numbered):
             for at, target in enumerate(expected):
                 if at in chosen:
                     continue
@@ -184,6 +182,13 @@ class _Matching:
                 if field is not None and not (is_named and field.number not in self.stated):
                     chosen[at] = silent.pop(field.name)
         return chosen
+
+    def _ways(self, *, is_numbered: bool) -> tuple[bool, ...]:
+        """Whether fields that state no id match by their numbers (True) or names, surest first."""
+        if self.is_numbered_alike or is_numbered:
+            return True, False
+        # A leaf that numbers its fields otherwise has numbers that say nothing.
+        return (False,) if self.is_numbered_alike is False else (False, True)
 
     def _match(
         self,
