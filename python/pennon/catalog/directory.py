@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import lance_namespace as upstream
 from lance_namespace import errors as upstream_errors
 
+from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.known_properties import known_properties
 from pennon.catalog.near_names import near_names
@@ -45,7 +46,9 @@ from pennon.manifest.registered_location import change_properties
 
 __all__ = ["Directory", "Registration"]
 
-_CONNECTIONS = 64
+_CONNECTIONS: Final[Cache[Any]] = Cache(
+    "connections to implementations", max_bytes=64, weigh=lambda _: 1
+)
 _NOT_STARTED = (ValueError, ImportError, AttributeError, TypeError)
 _PAGE = 1000
 _WHEN_MADE = "Set them in CREATE NAMESPACE … WITH DBPROPERTIES"
@@ -64,12 +67,9 @@ class Directory:
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self._check_root()
-        self._client = _connect(
-            catalog.name,
-            catalog.root,
-            catalog.implementation,
-            tuple(sorted(catalog.storage.items())),
-        )
+        asked = catalog.name, catalog.implementation
+        key = TableKey(catalog.root, 0, "", storage_identity(catalog.storage), asked)
+        self._client = _CONNECTIONS.find(key, partial(_connect, catalog))
 
     def namespaces(self, parent: Name) -> list[Name]:
         """List child namespaces, without those that are tables to Spark."""
@@ -379,11 +379,9 @@ class Directory:
         )
 
 
-@lru_cache(maxsize=_CONNECTIONS)
-def _connect(
-    name: str, root: str, implementation: str, storage: tuple[tuple[str, str], ...]
-) -> Any:
-    options = {f"storage.{key}": value for key, value in storage}
+def _connect(catalog: Catalog) -> Any:
+    name, root, implementation = catalog.name, catalog.root, catalog.implementation
+    options = {f"storage.{key}": value for key, value in catalog.storage.items()}
     try:
         return upstream.connect(implementation, {"root": root, **options})
     except (*_NOT_STARTED, upstream_errors.LanceNamespaceError) as error:
