@@ -38,7 +38,7 @@ class Leaves:
     num_leaves: int
 
 
-def _counted(written: Sequence[Row]) -> LeafStatistics:
+def counted_leaf(written: Sequence[Row]) -> LeafStatistics:
     """Count a leaf as several writers do, each of whom reports a text."""
     reports = []
     for first in range(0, len(written), 5):
@@ -51,7 +51,7 @@ def _counted(written: Sequence[Row]) -> LeafStatistics:
     return reports[0].merged(reports[1:], _TYPES)
 
 
-def _table(leaves: list[LeafStatistics | None]) -> pa.Table:
+def manifest_rows(leaves: Sequence[LeafStatistics | None]) -> pa.Table:
     texts = [
         "{}"
         if leaf is None
@@ -77,14 +77,14 @@ def test_a_pruned_leaf_has_no_matching_row(
     ]
     ordered = sorted(long, key=lambda row: (row[sorted_by] is None, order_key(row[sorted_by])))
     groups = [ordered[at : at + 6] for at in range(0, len(ordered), 6)]
-    counted: list[LeafStatistics | None] = [_counted(group) for group in groups]
+    counted: list[LeafStatistics | None] = [counted_leaf(group) for group in groups]
     for at, group in enumerate(groups):  # some rows go, and one leaf was written by others
         known = counted[at]
         if at % 3 == 0 and known is not None:
             del group[at % len(group)]
             counted[at] = replace(known, is_exact=False)
     counted[-1] = None
-    leaves = _table(counted)
+    leaves = manifest_rows(counted)
     trees: list[Predicate] = asked.draw(
         st.lists(predicates(sorted(TYPES)), min_size=5, max_size=15)
     )

@@ -2,7 +2,8 @@
 
 It comes behind the partition values and has the same rule: a leaf without a matching row may be
 kept, one with such a row is never lost. A leaf without statistics of the version that is read is
-kept, and so is every leaf under what is no comparison of a column with literals.
+kept, and so is every leaf under what is neither a comparison of a column with literals nor one that
+``computed_bounds`` can compute with bounds.
 
 NULL rules: a comparison is true of no NULL, so a column of NULLs alone satisfies IS NULL only. An
 unknown bound is NULL here, and what comes of it is kept.
@@ -30,10 +31,11 @@ from pennon.planning.binding.bound_predicate import (
     SourceColumn,
     columns,
 )
+from pennon.planning.computed_bounds import can_be_true, deciding_columns
 from pennon.predicate.comparison import Comparison, Operator
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -50,10 +52,7 @@ def may_prune(predicate: BoundPredicate) -> bool:
         >>> may_prune(Constant(value=True))
         False
     """
-    return any(
-        column.field_id is not None and is_counted_type(column.type)
-        for column in columns(predicate)
-    )
+    return bool(_asked_columns([predicate]))
 
 
 def has_possible_row(
@@ -74,7 +73,7 @@ def has_possible_row(
 
     Spec: "Partition Pruning", "Manifest Table Schema" (metadata).
     """
-    bounds_of = column_bounds(snapshot, leaves, counted_columns(parts))
+    bounds_of = column_bounds(snapshot, leaves, _asked_columns(parts))
     return _possible_by(parts, bounds_of, leaves.num_rows)
 
 
@@ -98,18 +97,37 @@ def may_match_at(
 
     Spec: "Partition Pruning", "Manifest Table Schema" (metadata).
     """
-    bounds_of = bounds_at(snapshot, addresses, counted_columns(parts))
+    bounds_of = bounds_at(snapshot, addresses, _asked_columns(parts))
     return _possible_by(parts, bounds_of, len(addresses))
 
 
 def counted_columns(parts: Sequence[BoundPredicate]) -> dict[int, pa.DataType]:
-    """List the types of the columns of predicates that statistics can be kept of, by field id."""
+    """List the types of the compared columns that statistics can be kept of, by field id."""
+    return _counted(column for part in parts for column in columns(part))
+
+
+def _asked_columns(parts: Sequence[BoundPredicate]) -> dict[int, pa.DataType]:
+    """List those of the columns that conditions compute with, too."""
+    computed = (condition for part in parts for condition in _computed_conditions(part))
+    asked = (column for condition in computed for column in deciding_columns(condition))
+    return counted_columns(parts) | _counted(asked)
+
+
+def _counted(listed: Iterable[SourceColumn]) -> dict[int, pa.DataType]:
     return {
         column.field_id: column.type
-        for part in parts
-        for column in columns(part)
+        for column in listed
         if column.field_id is not None and is_counted_type(column.type)
     }
+
+
+def _computed_conditions(predicate: BoundPredicate) -> Iterator[ComputedCondition]:
+    match predicate:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from _computed_conditions(part)
+        case ComputedCondition():
+            yield predicate
 
 
 def _possible_by(
@@ -133,8 +151,10 @@ def _possible(
             for conjunct in conjuncts:
                 result = pc.or_(result, conjunct)
             return result
-        case ComputedCondition(implied=implied) if implied is not None:
-            return _possible(implied, bounds_of, every)
+        case ComputedCondition(implied=implied):
+            by_values = can_be_true(predicate, bounds_of, len(every))
+            possible = every if implied is None else _possible(implied, bounds_of, every)
+            return possible if by_values is None else pc.and_(possible, by_values)
         case Compared(column=SourceColumn(field_id=int(field_id))) if field_id in bounds_of:
             bounds = bounds_of[field_id]
             possible = pc.fill_null(_compared(predicate.comparison, bounds), fill_value=True)

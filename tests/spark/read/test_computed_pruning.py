@@ -38,7 +38,7 @@ CASES = [
     (BY_VALUE, "k % 3 = 1", 1),
     (BY_VALUE, "NOT (k % 3 = 1)", 2),
     (BY_VALUE, "lower(region) = 'eu' AND id % 5 = 1", 2),
-    (BY_VALUE, "CASE WHEN region = 'US' THEN id > 3 ELSE k = 2 END", 4),
+    (BY_VALUE, "CASE WHEN region = 'US' THEN id > 3 ELSE k = 2 END", 2),
     (BY_VALUE, "if(k IS NULL, 'x', upper(region)) IN ('x', 'DE')", 2),
     # What DataFusion is not known to compute Spark evaluates on the partitions' values.
     (BY_VALUE, "soundex(region) = 'U200'", 1),
