@@ -222,6 +222,28 @@ def test_decimals_hash_alike_where_their_scale_is_the_same() -> None:
     assert bucket(5, 2).common_reduction(bucket(20, 3)) is None
 
 
+def test_arrow_types_of_one_type_of_spark_hash_alike() -> None:
+    """An expression may tell them apart: as text a DATE64 has a time, a number its unit."""
+    alike = [
+        (pa.date64(), pa.date32()),
+        (pa.large_string(), pa.string()),
+        (pa.dictionary(pa.int32(), pa.string()), pa.string_view()),
+        (pa.binary(2), pa.large_binary()),
+        *((pa.timestamp(unit), pa.timestamp("us")) for unit in ("s", "ms", "ns")),
+    ]
+    for one, other in alike:
+        for transform in (Identity(), Bucket(8)):
+            mine, theirs = (GroupingFunction(transform, (kind,)) for kind in (one, other))
+            assert mine.common_reduction(theirs) == mine
+            assert theirs.common_reduction(mine) == theirs
+        text = Expression("CAST(col0 AS VARCHAR)", pa.string())
+        told = [GroupingFunction(text, (kind,)) for kind in (one, other)]
+        assert told[0].common_reduction(told[1]) is None
+        assert told[0].common_reduction(told[0]) == told[0]
+    unlike = GroupingFunction(Identity(), (pa.string(),))
+    assert unlike.common_reduction(GroupingFunction(Identity(), (pa.binary(),))) is None
+
+
 def test_a_side_without_partitioning_computes_the_key() -> None:
     nodes: list[PlanNode] = [
         scan(10, (MultiBucket(8), (0, 1))),

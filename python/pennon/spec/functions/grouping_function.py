@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pennon.predicate.values.arrow_kinds import is_binary, is_number, is_text
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.calendar import Day, Month, Year
 from pennon.transforms.epoch import Epoch, EpochUnit
+from pennon.transforms.evaluation.source_array import plain_type
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.reduction import common_reduction, reduce_values
@@ -49,7 +51,8 @@ class GroupingFunction:
         """Find the finest function to which both reduce; None when there is none.
 
         Of a DATE and a timestamp, which are compared as midnights in UTC, days and coarser units
-        are the same, and no hash is. An expression may tell a timestamp's zone, as its text does.
+        are the same, and no hash is. An expression may tell types of equal values apart: the text
+        of a timestamp has its zone, and the number of one counts its unit.
 
         Example:
             >>> six = GroupingFunction(Bucket(6), (pa.int64(),))
@@ -64,8 +67,8 @@ class GroupingFunction:
                 return None
             mine, theirs = my_days, their_days
         elif not _have_same_values(self.source_types, other.source_types) or (
-            _may_tell_zones(mine, theirs)
-            and _zones(self.source_types) != _zones(other.source_types)
+            _may_tell_types(mine, theirs)
+            and not all(map(_are_computed_alike, self.source_types, other.source_types))
         ):
             return None
         common = common_reduction(mine, theirs, self.source_types[0])
@@ -134,12 +137,14 @@ def _have_same_values(mine: Sequence[pa.DataType], theirs: Sequence[pa.DataType]
     return len(mine) == len(theirs) and all(map(_hash_alike, mine, theirs))
 
 
-def _may_tell_zones(mine: Transform, theirs: Transform) -> bool:
+def _may_tell_types(mine: Transform, theirs: Transform) -> bool:
     return isinstance(mine, Expression) or isinstance(theirs, Expression)
 
 
-def _zones(types: Sequence[pa.DataType]) -> list[str | None]:
-    return [one.tz if pa.types.is_timestamp(one) else None for one in types]
+def _are_computed_alike(left: pa.DataType, right: pa.DataType) -> bool:
+    """Whether an expression cannot tell values of both types apart."""
+    are_numbers = is_number(left) and is_number(right)
+    return bool(are_numbers or left == right)
 
 
 def _are_date_and_timestamp(mine: Sequence[pa.DataType], theirs: Sequence[pa.DataType]) -> bool:
@@ -161,9 +166,16 @@ def _of_midnights(transform: Transform) -> Transform | None:
 
 
 def _hash_alike(left: pa.DataType, right: pa.DataType) -> bool:
-    """Whether equal values of both types are the same bytes to a hash."""
-    if pa.types.is_timestamp(left) and pa.types.is_timestamp(right):
-        return bool(left.unit == right.unit)  # zoned and unzoned ones are equated in UTC only
+    """Whether equal values of both types are the same bytes to a hash.
+
+    That is so of all Arrow types of one type of Spark's: days are hashed, microseconds (of what
+    has finer ones no row can be read), and bytes. Zoned and unzoned timestamps are equated in UTC
+    only.
+    """
+    left, right = plain_type(left), plain_type(right)
+    kinds = (pa.types.is_timestamp, pa.types.is_date, is_text, is_binary)
+    if any(kind(left) and kind(right) for kind in kinds):
+        return True
     if pa.types.is_decimal(left) and pa.types.is_decimal(right):
         return bool(left.scale == right.scale)
     are_integers = pa.types.is_integer(left) and pa.types.is_integer(right)
