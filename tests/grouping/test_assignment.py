@@ -26,6 +26,7 @@ from pennon.plan import (
 from pennon.spec.functions.grouping_function import GroupingFunction
 from pennon.spec.functions.partition_layout import Layout, LayoutFunction
 from pennon.spec.functions.spec_functions import SpecFunction
+from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 
 MIB = 1 << 20
@@ -294,3 +295,35 @@ def test_scans_beside_a_shuffled_side_have_all_keys_of_their_group() -> None:
     assert read[0].keys() == read[3].keys()
     assert len(read[0]) == 3
     assert sorted(map(str, read[0].values())) == ["[(0, None)]", "[(1, None)]", "[(None, None)]"]
+
+
+def test_a_group_without_computable_keys_is_left_out_alone() -> None:
+    """One side has texts as they are, the other their numbers; a text is no number."""
+    texts = GroupingFunction(Identity(), (pa.string(),))
+    numbers = GroupingFunction(Expression("CAST(col0 AS BIGINT)", pa.int64()), (pa.string(),))
+
+    def of(function: GroupingFunction, attribute: int) -> Scan:
+        stored = SpecFunction(function, (K,), ("partition_field_k",))
+        layout = Layout((LayoutFunction(function, (K,)),), {1: (stored,)})
+        return Scan(layout=layout, attributes={K: frozenset({attribute})})
+
+    nodes: list[PlanNode] = [
+        of(texts, 10),
+        of(numbers, 20),
+        Join(0, 1, JoinType.INNER, equated=((10, 20),)),
+        scan(30),
+        scan(40),
+        Join(3, 4, JoinType.INNER, equated=((30, 40),)),
+    ]
+
+    def assigned(text: str) -> Assignment:
+        stored = leaves((1, MIB, 1), (3, MIB, 1))
+        of_texts = stored.set_column(1, "partition_field_k", pa.array(["3", text]))
+        chosen = {0: of_texts, 1: stored, 3: stored, 4: stored}
+        return assign(derive_keys(nodes), nodes, chosen, TaskTarget(2, 128 * MIB))
+
+    assert assigned("4").keys.served == {2, 5}
+    left_out = assigned("x").keys
+    assert left_out.served == {5}
+    assert left_out.scans.keys() == {3, 4}
+    assert "CAST(col0 AS BIGINT) fails for a partition" in left_out.verdicts[2].reason

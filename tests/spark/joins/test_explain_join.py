@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import AnalysisException
-from tests.spark.assert_join import EXECUTION, conf, executed_plan
+from tests.spark.assert_join import EXECUTION, conf, execute, executed_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -144,6 +144,35 @@ def test_what_reads_no_rows_is_refused_and_not_run(
         with pytest.raises(AnalysisException, match=r"STATEMENT_NOT_EXPLAINED.*reads no rows"):
             spark.sql(call)
     assert spark.table(f"{tables}.eight").count() == 30
+
+
+@pytest.mark.parametrize("execution", ["worker", "spark"])
+def test_an_expression_that_fails_for_a_value_costs_its_own_join_the_keys_alone(
+    spark: SparkSession, tables: str, execution: str
+) -> None:
+    """The other side may be of a writer whose engine computes it: its rows have to meet."""
+    spark.sql(f"CREATE TABLE {tables}.texts (s STRING, n INT) PARTITIONED BY (s)")
+    spark.sql(f"INSERT INTO {tables}.texts VALUES ('7', 1), ('x', 2), (NULL, 3), ('12', 4)")
+    spark.sql(
+        f"CREATE TABLE {tables}.numbers (s STRING, n INT)"
+        " PARTITIONED BY (expression('CAST(col0 AS INT)', s))"
+    )
+    spark.sql(f"INSERT INTO {tables}.numbers VALUES ('7', 5), ('12', 6), ('13', 7)")
+    failing = (
+        f"SELECT a.n + b.n AS n FROM {tables}.texts a LEFT JOIN {tables}.numbers b ON a.s = b.s"
+    )
+    other = f"SELECT x.k AS n FROM {tables}.eight x JOIN {tables}.six y ON x.id = y.id"
+    with conf(spark, {EXECUTION: execution}):
+        found = execute(spark, f"{failing} UNION ALL {other}")
+        assert found.shuffles == 1  # onto the texts as they are
+        assert found.rows["Row(n=6)"] == found.rows["Row(n=10)"] == 1
+        assert (found.rows["Row(n=None)"], found.rows.total()) == (2, 34)
+        known = execute(spark, f"{failing} WHERE a.s <> 'x'")
+        assert known.shuffles == 0
+        join, _ = explained(spark, failing)
+    assert join.reason.startswith(
+        "the expression CAST(col0 AS INT) fails for a partition of the other side: "
+    )
 
 
 def test_a_query_of_too_many_levels_stays_in_spark_and_is_told(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pennon.errors import PartitionExpressionFailed
 from pennon.plan import Expand, Scan
 from pennon.transforms.bucket import Bucket, MultiBucket
 
@@ -139,6 +140,22 @@ def too_few_groups(num_groups: int, num_bytes: int, parallelism: int) -> tuple[s
         "can run at once: a shuffle is faster"
     )
     return reason, "partition by more buckets or by a finer function"
+
+
+def expression_fails(failure: PartitionExpressionFailed) -> tuple[str, str]:
+    """Say that no key can be computed for a partition of one side, and what would remedy it.
+
+    Args:
+        failure: What the other side's expression came to for its values.
+
+    Example:
+        >>> of_text = PartitionExpressionFailed(expression="abs(col0)", types="string", reason="no")
+        >>> print(expression_fails(of_text)[0])
+        the expression abs(col0) fails for a partition of the other side: no
+    """
+    expression, why = failure.parameters["expression"], failure.parameters["reason"]
+    reason = f"the expression {expression} fails for a partition of the other side: {why}"
+    return reason, "leave out such values by a condition on the column"
 
 
 def _why_not(

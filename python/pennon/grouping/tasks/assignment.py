@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.grouping.resolve.verdict import too_few_groups
+from pennon.errors import PartitionExpressionFailed
+from pennon.grouping.resolve.verdict import expression_fails, too_few_groups
 from pennon.grouping.tasks.balanced_group import BalancedGroup, balanced_group
 
 if TYPE_CHECKING:
@@ -89,7 +90,14 @@ def assign(
     reported = {own.group: own for own in keys.reported if not own.group.computed}
     for group in (*keys.groups, *reported):
         wider = keys.using(reported[group]) if group in reported else keys
-        balanced = balanced_group(wider, group, nodes, leaves, target)
+        try:
+            balanced = balanced_group(wider, group, nodes, leaves, target)
+        except PartitionExpressionFailed as error:
+            # Who wrote the other side may have been an engine that computes it for the value, so
+            # that it is no proof that no row there has it: the join is shuffled.
+            if group not in reported:
+                keys = keys.without(group, *expression_fails(error))
+            continue
         if balanced.is_slower_than_a_shuffle:
             declined |= frozenset(group.scans)
             num_bytes = int(balanced.key_bytes.sum())
