@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pennon.errors import NotWholePartitions, OverlapsOlderPartition
 from pennon.manifest import ObjectId
 from pennon.planning import plan_scan
+from pennon.predicate.predicate_text import shortened_predicate
 from pennon.transaction.concurrency.overlapped_set import overlapping_leaves, shared_fields
 from pennon.transaction.staging.leaf_state import leaf_states, partition_text
 
@@ -59,7 +60,7 @@ def whole_partitions(
         raise NotWholePartitions(
             action=action,
             table=table,
-            predicate=" AND ".join(predicates),
+            predicate=shortened_predicate(" AND ".join(predicates)),
             partition=_spelled(snapshot, divided.slice(0, 1)),
             undecided=divided.num_rows,
             total=plan.partitions_total,

@@ -11,6 +11,7 @@ from pennon.errors import PredicateNotEvaluable, UnknownColumn
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions import typed_expression
 from pennon.predicate.parse import parse_with_lists
+from pennon.predicate.predicate_text import shortened_predicate
 from pennon.predicate.semantics import Declined, Semantics
 
 if TYPE_CHECKING:
@@ -45,7 +46,9 @@ class ComputedColumns:
                 typed = typed_expression(tree, columns, Semantics(is_utc=True))
             except Declined as declined:
                 why = f"it is not known that DataFusion computes it as Spark does ({declined})"
-                raise PredicateNotEvaluable(predicate=text, namespace=table, reason=why) from None
+                raise PredicateNotEvaluable(
+                    predicate=shortened_predicate(text), namespace=table, reason=why
+                ) from None
             trees.append(typed.tree.sql(dialect=DataFusion))
             types.append(typed.type)
         self.types = tuple(types)

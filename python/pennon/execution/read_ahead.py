@@ -20,6 +20,7 @@ from pennon.execution.batches.batch_stream import BatchStream
 from pennon.execution.late_conditions import LeafReading, read_by_lance
 from pennon.leaf import LeafViews
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.predicate_text import shortened_predicate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -108,7 +109,7 @@ def _scan(relation: Relation, way: _Way, leaf: LeafRead) -> Iterator[pa.RecordBa
             raise
         reason = str(error).splitlines()[0].removeprefix(_REFUSED).partition(", /")[0]
         raise PredicateNotEvaluable(
-            predicate=leaf.residual,
+            predicate=shortened_predicate(leaf.residual),
             namespace=relation.namespace,
             reason=reason.strip(": .") or str(error),
         ) from error

@@ -16,6 +16,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.predicate.normalize import normalize
+from pennon.predicate.predicate_text import shortened_predicate
 from pennon.predicate.spark_dialect import SparkSql
 from pennon.predicate.values.long_lists import with_lists, without_long_lists
 
@@ -27,7 +28,6 @@ _MOST_LEVELS: Final = 32
 # Operators below each other, without parentheses, as `a + a + …` has: what walks over the tree
 # needs some seven calls for each.
 _MOST_OPERATORS: Final = 64
-_LONGEST_SHOWN: Final = 200
 # Planning reads the same text several times, and the next query has many of the same.
 _KEPT_TREES: Final = 512
 _LONGEST_KEPT: Final = 500
@@ -107,11 +107,11 @@ def _kept(sql: str) -> exp.Expression:
 
 def _parsed(sql: str) -> exp.Expression:
     if _levels(sql) > _MOST_LEVELS:
-        raise PredicateTooDeep(predicate=_shortened(sql), most=_MOST_LEVELS)
+        raise PredicateTooDeep(predicate=_cited(sql), most=_MOST_LEVELS)
     try:
         tree = sqlglot.parse_one(sql, read=SparkSql, into=exp.Condition)
     except RecursionError as error:
-        raise PredicateTooDeep(predicate=_shortened(sql), most=_MOST_LEVELS) from error
+        raise PredicateTooDeep(predicate=_cited(sql), most=_MOST_LEVELS) from error
     except ParseError as error:
         first: Mapping[str, object] = error.errors[0] if error.errors else {}
         description = str(first.get("description") or "it is no expression").rstrip(".")
@@ -122,7 +122,7 @@ def _parsed(sql: str) -> exp.Expression:
     if isinstance(tree, exp.Query | exp.Command | exp.Block):
         raise _failure(sql, "it is no expression", None, None)
     if _is_too_deep(tree):
-        raise PredicateTooDeep(predicate=_shortened(sql), most=_MOST_OPERATORS)
+        raise PredicateTooDeep(predicate=_cited(sql), most=_MOST_OPERATORS)
     return cast("exp.Expression", tree)
 
 
@@ -164,11 +164,11 @@ def _is_too_deep(tree: exp.Expr) -> bool:
     return False
 
 
-def _shortened(sql: str) -> str:
-    return repr(sql if len(sql) <= _LONGEST_SHOWN else sql[:_LONGEST_SHOWN] + "…")
-
-
 def _failure(sql: str, reason: str, line: object, column: object) -> PredicateSyntaxError:
     return PredicateSyntaxError(
-        predicate=repr(sql), reason=reason, line=line or 1, column=column or len(sql)
+        predicate=_cited(sql), reason=reason, line=line or 1, column=column or len(sql)
     )
+
+
+def _cited(sql: str) -> str:
+    return repr(shortened_predicate(sql))

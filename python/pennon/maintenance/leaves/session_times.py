@@ -18,6 +18,7 @@ from sqlglot import exp
 from pennon.errors import PredicateNotEvaluable
 from pennon.maintenance.leaves.session_days import ranges_of_days
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.predicate_text import shortened_predicate
 from pennon.predicate.semantics import is_utc_zone
 from pennon.predicate.spark_dialect import SparkSql
 
@@ -86,7 +87,7 @@ def in_session_zone(
         for time in [part for part in comparison.iter_expressions() if _stated(part)]:
             if zone is None:
                 raise PredicateNotEvaluable(
-                    predicate=condition.sql(dialect=DataFusion),
+                    predicate=shortened_predicate(condition.sql(dialect=DataFusion)),
                     namespace=location,
                     reason=f"the session's time zone {time_zone} is not known",
                 )

@@ -15,6 +15,7 @@ from sqlglot import exp
 from pennon.errors import PredicateNotEvaluable
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.predicate_text import shortened_predicate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -249,7 +250,7 @@ def check_evaluable(predicate: BoundPredicate, location: str) -> None:
     unknown = not_evaluable(predicate)
     if unknown is not None:
         raise PredicateNotEvaluable(
-            predicate=unknown.expression.sql(dialect=DataFusion),
+            predicate=shortened_predicate(unknown.expression.sql(dialect=DataFusion)),
             namespace=location,
             reason=f"it is not known that DataFusion computes it as Spark does ({unknown.why})",
         )

@@ -21,6 +21,7 @@ from pennon.predicate.expressions.arithmetic import decimal_of_unscaled, unscale
 from pennon.predicate.expressions.quotients import average, quotient
 from pennon.predicate.expressions.texts import parsed_texts, text_parts
 from pennon.predicate.expressions.texts.text_operands import texts
+from pennon.predicate.predicate_text import shortened_predicate
 from pennon.predicate.semantics import Declined
 from pennon.predicate.spark_dialect import SparkSql
 from pennon.predicate.typed import Typed, enclosed, integer
@@ -46,6 +47,25 @@ _PARTS: Final[Mapping[type[exp.Expr], str]] = {
     exp.Hour: "HOUR",
     exp.Minute: "MINUTE",
     exp.Second: "SECOND",
+}
+# What users write, by the parser's class; of all else, the text itself is shown.
+_SPELLED: Final[Mapping[type[exp.Expr], str]] = {
+    exp.All: "ALL",
+    exp.Any: "ANY",
+    exp.Bracket: "an element of an array or a map",
+    exp.Case: "CASE",
+    exp.Collate: "COLLATE",
+    exp.Dot: "a field of what is computed",
+    exp.Filter: "FILTER",
+    exp.ILike: "ILIKE",
+    exp.In: "IN of a query",
+    exp.Interval: "INTERVAL",
+    exp.Is: "IS",
+    exp.Select: "a query",
+    exp.SimilarTo: "SIMILAR TO",
+    exp.Subquery: "a query",
+    exp.Tuple: "a tuple",
+    exp.Window: "OVER",
 }
 _BITS: Final = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
 _EPOCH_UNITS: Final[Mapping[type[exp.Expr], str]] = {
@@ -326,9 +346,13 @@ def _name_of(node: exp.Expr) -> str:
     """Name an operation as Spark's users know it."""
     if isinstance(node, exp.Anonymous):
         return node.name
-    if isinstance(node, exp.Func):
-        return node.sql(dialect=SparkSql).partition("(")[0].lower()
-    return type(node).__name__
+    written = _SPELLED.get(type(node))
+    if written is not None:
+        return written
+    text = node.sql(dialect=SparkSql)
+    return (
+        text.partition("(")[0].lower() if isinstance(node, exp.Func) else shortened_predicate(text)
+    )
 
 
 def _arguments_of(tree: exp.Expr, name: str) -> Iterator[exp.Expr]:

@@ -33,6 +33,7 @@ from pennon.predicate.expressions.operand_order import Operands, tried_operation
 from pennon.predicate.expressions.quotients import quotient, remainder, whole_quotient
 from pennon.predicate.semantics import Declined
 from pennon.predicate.spark_expression import SparkExpression
+from pennon.predicate.tuples import MOST_TUPLES
 from pennon.predicate.typed import (
     INTEGER_DIGITS,
     NTZ,
@@ -271,6 +272,8 @@ class _Reader:
         return converted(value, target, self.semantics)
 
     def membership(self, node: exp.In) -> Typed:
+        if isinstance(node.this, exp.Tuple) and len(node.expressions) > MOST_TUPLES:
+            raise Declined(why=f"an IN of more than {MOST_TUPLES} tuples")
         value, *members = self.alike(
             [self.read(expression) for expression in (node.this, *node.expressions)]
         )

@@ -102,10 +102,10 @@ def with_short_lists(sql: str) -> str:
         >>> with_short_lists(f"a NOT IN ({', '.join(map(str, range(60)))}) AND b IN (1, 2)")
         'a NOT IN (0, 1, 2, … 57 more) AND b IN (1, 2)'
     """
-    return _LIST.sub(_shortened, sql)
+    return _LIST.sub(_first_values, sql)
 
 
-def _shortened(match: re.Match[str]) -> str:
+def _first_values(match: re.Match[str]) -> str:
     values = _VALUE.findall(match[1])
     return f"IN ({', '.join(values[:_MOST_SHOWN])}, … {len(values) - _MOST_SHOWN:,} more)"
 
