@@ -1,4 +1,4 @@
-"""LIKE patterns: those that only ask for a prefix, and one escape character for all.
+"""LIKE: read with its escape, its patterns as the simplest test, one escape character for all.
 
 NULL rules: a pattern that every string matches still asks IS NOT NULL.
 """
@@ -6,6 +6,8 @@ NULL rules: a pattern that every string matches still asks IS NOT NULL.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from sqlglot import exp
 
 _ESCAPE = "\\"
 _WILDCARDS = ("%", "_")
@@ -20,6 +22,36 @@ class LikePattern:
     """
 
     parts: tuple[tuple[str, bool], ...]
+
+    def test(self, subject: exp.Expr) -> exp.Expression:
+        """Write what the pattern asks of a text: its start, end or part, or LIKE for all else.
+
+        Args:
+            subject: As it may stand beside an operator; it becomes a part of the test.
+
+        Returns:
+            A call of STARTS WITH, ENDS WITH or CONTAINS; an equality for a text without wildcards.
+
+        Example:
+            >>> from pennon.predicate.dialect import DataFusion
+            >>> for pattern in ("p", "p%", "%p", "%p%", "p_"):
+            ...     test = read_pattern(pattern).test(exp.column("s", quoted=True))
+            ...     print(test.sql(dialect=DataFusion))
+            `s` = 'p'
+            starts_with(`s`, 'p')
+            ends_with(`s`, 'p')
+            contains(`s`, 'p')
+            `s` LIKE 'p_'
+        """
+        kinds: tuple[tuple[str | None, type[exp.Expression]], ...] = (
+            (self.exact, exp.EQ),
+            (self.prefix, exp.StartsWith),
+            (self.suffix, exp.EndsWith),
+            (self.infix, exp.Contains),
+            (str(self), exp.Like),
+        )
+        text, kind = next(pair for pair in kinds if pair[0] is not None)
+        return kind(this=subject, expression=exp.Literal.string(text))
 
     @property
     def exact(self) -> str | None:
@@ -78,6 +110,40 @@ class LikePattern:
             text if is_wildcard or text not in (*_WILDCARDS, _ESCAPE) else _ESCAPE + text
             for text, is_wildcard in self.parts
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LikeCall:
+    """LIKE or NOT LIKE as the parser has it.
+
+    Args:
+        subject: What is matched.
+        pattern: Any expression.
+        escape: The character before a wildcard that stands for itself.
+        is_negated: Whether it is NOT LIKE, which the parser keeps in the node.
+    """
+
+    subject: exp.Expression
+    pattern: exp.Expression
+    escape: str
+    is_negated: bool
+
+
+def like_call(node: exp.Expr) -> LikeCall | None:
+    """Read LIKE, with its ESCAPE; None for all else.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> call = like_call(parse_one("s NOT LIKE 'a!%' ESCAPE '!'", read="spark").unnest())
+        >>> call.pattern.sql(), call.escape
+        ("'a!%'", '!')
+    """
+    escape = _ESCAPE
+    if isinstance(node, exp.Escape):
+        node, escape = node.this, node.expression.name
+    if not isinstance(node, exp.Like):
+        return None
+    return LikeCall(node.this, node.expression, escape, bool(node.args.get("negate")))
 
 
 def read_pattern(pattern: str, escape: str = _ESCAPE) -> LikePattern | None:

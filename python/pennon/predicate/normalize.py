@@ -30,7 +30,7 @@ from sqlglot import exp
 
 from pennon.predicate.condition import is_not_null, is_null, negation
 from pennon.predicate.connectives import and_all, operands, or_all
-from pennon.predicate.like import read_pattern
+from pennon.predicate.like import LikeCall, like_call, read_pattern
 from pennon.predicate.tuples import equal_fields, one_of_tuples
 from pennon.predicate.values.literals import literal_value, to_expression
 
@@ -79,10 +79,8 @@ def _normalize(node: exp.Expr, *, negate: bool) -> exp.Expression:
             return _membership(node, negate=negate)
         case exp.Is():
             return _is(node, negate=negate)
-        case exp.Escape() if isinstance(node.this, exp.Like):
-            return _like(node.this, node.expression.name, negate=negate)
-        case exp.Like():
-            return _like(node, "\\", negate=negate)
+        case exp.Like() | exp.Escape() if (call := like_call(node)) is not None:
+            return _like(call, negate=call.is_negated is not negate)
         case exp.Column() | exp.Dot():
             return exp.EQ(this=node.copy(), expression=exp.Boolean(this=not negate))
         case exp.StartsWith() | exp.EndsWith() | exp.Contains():
@@ -191,30 +189,21 @@ def _is_truth(node: exp.Is, *, negate: bool) -> exp.Expression:
     return or_all([_normalize(node.this, negate=is_true), is_null(typed(node.this))])
 
 
-def _like(node: exp.Like, escape: str, *, negate: bool) -> exp.Expression:
-    negate = bool(node.args.get("negate")) is not negate  # sqlglot keeps NOT LIKE in the node
-    subject, text = typed(node.this), literal_value(node.expression)
+def _like(call: LikeCall, *, negate: bool) -> exp.Expression:
+    subject, text = typed(call.subject), literal_value(call.pattern)
     if text is not None and not text.is_valid:
         return _never()
     is_text = text is not None and pa.types.is_string(text.type)
-    pattern = read_pattern(text.as_py(), escape) if text is not None and is_text else None
+    pattern = read_pattern(text.as_py(), call.escape) if text is not None and is_text else None
     if pattern is None:
-        plain: exp.Expression = exp.Like(this=subject, expression=typed(node.expression))
-        if escape != "\\":
-            plain = exp.Escape(this=plain, expression=exp.Literal.string(escape))
+        plain: exp.Expression = exp.Like(this=subject, expression=typed(call.pattern))
+        if call.escape != "\\":
+            plain = exp.Escape(this=plain, expression=exp.Literal.string(call.escape))
         return exp.Not(this=plain) if negate else plain
-    if pattern.exact is not None:
-        equal = exp.EQ(this=subject, expression=exp.Literal.string(pattern.exact))
-        return _comparison(equal, negate=negate)
-    for text_asked, test in (
-        (pattern.prefix, exp.StartsWith),
-        (pattern.suffix, exp.EndsWith),
-        (pattern.infix, exp.Contains),
-    ):
-        if text_asked is not None:
-            return _text_test(test, subject, exp.Literal.string(text_asked), negate=negate)
-    like = exp.Like(this=subject, expression=exp.Literal.string(str(pattern)))
-    return exp.Not(this=like) if negate else like
+    test = pattern.test(subject)
+    if not isinstance(test, exp.Like):
+        return _normalize(test, negate=negate)
+    return exp.Not(this=test) if negate else test
 
 
 def _text_test(

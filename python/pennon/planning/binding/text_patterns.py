@@ -36,7 +36,7 @@ def like(column: SourceColumn, pattern: str, *, negated: bool) -> BoundPredicate
     read = read_pattern(pattern)
     if read is None:
         return None
-    test = exp.Like(this=column.expression(), expression=exp.Literal.string(str(read)))
+    test = read.test(column.expression())
     if negated or not read.leading_text:
         return ComputedCondition(exp.Not(this=test) if negated else test, sources=(column,))
     start = text_test(exp.StartsWith, column, read.leading_text, negated=False)

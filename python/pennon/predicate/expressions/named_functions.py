@@ -21,10 +21,11 @@ from pennon.predicate.expressions.arithmetic import decimal_of_unscaled, unscale
 from pennon.predicate.expressions.quotients import average, quotient
 from pennon.predicate.expressions.texts import parsed_texts, text_parts
 from pennon.predicate.expressions.texts.text_operands import texts
+from pennon.predicate.like import like_call
 from pennon.predicate.predicate_text import shortened_predicate
 from pennon.predicate.semantics import Declined
 from pennon.predicate.spark_dialect import SparkSql
-from pennon.predicate.typed import Typed, enclosed, integer
+from pennon.predicate.typed import Typed, integer
 from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
@@ -85,10 +86,9 @@ def named_function(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed
         tested, part = texts([read(node.this), read(node.expression)])
         return Typed(type(node)(this=tested, expression=part), pa.bool_())
     match node:
-        case exp.Like():
-            return _like(read, node, "\\")
-        case exp.Escape() if isinstance(node.this, exp.Like):
-            return _like(read, node.this, node.expression.name)
+        case exp.Like() | exp.Escape() if (asked := like_call(node)) is not None:
+            matched = read(asked.subject), read(asked.pattern)
+            return text_functions.like(*matched, asked.escape, is_negated=asked.is_negated)
         case exp.Concat() if type(node) is exp.Concat:
             return text_functions.concatenated(
                 [read(expression) for expression in node.expressions]
@@ -365,14 +365,6 @@ def _arguments_of(tree: exp.Expr, name: str) -> Iterator[exp.Expr]:
 def _date_of(read: Reading, node: exp.Expr) -> Typed:
     """Read what the parser marks as a date, or as a text of one."""
     return read(node.this if isinstance(node, exp.TsOrDsToDate) else node)
-
-
-def _like(read: Reading, node: exp.Like, escape: str) -> Typed:
-    value, pattern = read(node.this), read(node.expression)
-    matches = text_functions.like(value, pattern, escape)
-    if node.args.get("negate"):  # the parser keeps NOT LIKE in the node
-        return Typed(exp.Not(this=enclosed(matches.tree)), pa.bool_())
-    return matches
 
 
 def _days(node: exp.Expr) -> tuple[exp.Expr, bool]:

@@ -322,8 +322,8 @@ def repeated(value: Typed, times: Typed) -> Typed:
     return Typed(call("repeat", *texts([value]), integer(max(count, 0), pa.int64())), pa.utf8())
 
 
-def like(value: Typed, pattern: Typed, escape: str) -> Typed:
-    """Match a pattern that is a literal: by its start, end, part or as a pattern.
+def like(value: Typed, pattern: Typed, escape: str, *, is_negated: bool) -> Typed:
+    """Match a pattern that is a literal: by its start, end, part or as a pattern; or its NOT.
 
     Raises:
         Declined: The pattern is computed, or escapes what Spark says that it may not.
@@ -335,14 +335,7 @@ def like(value: Typed, pattern: Typed, escape: str) -> Typed:
     read = read_pattern(text.as_py(), escape)
     if read is None:
         raise Declined(why="a pattern that escapes an ordinary character")
-    if read.exact is not None:
-        return Typed(binary(exp.EQ, whole, exp.Literal.string(read.exact)), pa.bool_())
-    for part, test in (
-        (read.prefix, exp.StartsWith),
-        (read.suffix, exp.EndsWith),
-        (read.infix, exp.Contains),
-    ):
-        if part is not None:
-            return Typed(test(this=whole, expression=exp.Literal.string(part)), pa.bool_())
-    written = exp.Literal.string(str(read))
-    return Typed(exp.Like(this=enclosed(whole), expression=written), pa.bool_())
+    test: exp.Expr = read.test(whole)
+    if isinstance(test, exp.Binary):
+        test.set("this", enclosed(whole))
+    return Typed(exp.Not(this=enclosed(test)) if is_negated else test, pa.bool_())
