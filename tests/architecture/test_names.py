@@ -29,3 +29,17 @@ def test_no_name_is_of_the_house_s_own_idiom() -> None:
         if name in IDIOM
     ]
     assert offences == []
+
+
+def test_how_long_an_hour_and_a_day_are_stands_in_one_module() -> None:
+    """A number of zeros more or less prunes a partition with rows: see ``time_units``."""
+    lengths = {unit * factor for unit in (3_600, 86_400) for factor in (10**3, 10**6, 10**9)}
+    lengths.add(86_400)
+    offences = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.value}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.name != "time_units.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in lengths
+    ]
+    assert offences == []

@@ -18,13 +18,14 @@ import pyarrow as pa
 
 from pennon.errors import PennonError
 from pennon.manifest.draft import DraftColumn
+from pennon.predicate.values.time_units import EPOCH
 from pennon.spec import NamespaceSchema, PartitionSpec, spec_of
 from pennon.spec.value_text import NULL_TEXT, value_of_text
 from pennon.transforms.registry import TransformCall, from_sql
 
 __all__ = ["Reading", "is_null_text", "readings"]
 
-_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - counts have no zone
+_EPOCH: Final = EPOCH.replace(tzinfo=None)  # counts have no zone
 _MONTHS: Final = 12
 _HASH_BITS: Final = 32
 _NULL_TEXTS: Final = frozenset({NULL_TEXT, "", "null", "NULL", "None"})

@@ -55,11 +55,12 @@ from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table
 from pennon.manifest.versions.expiry_notice import expiring
 from pennon.manifest.versions.retention import kept_age, kept_versions
 from pennon.manifest.versions.tags import Tag, drop_unchanged, tagged_versions, tags_of
+from pennon.predicate.values.time_units import SECONDS_PER_DAY
 
 __all__ = ["Expired", "expirable_versions", "expire"]
 
 # So long a commit may still be asked for again by whoever has not heard of it.
-_RETRIED_SECONDS: Final = 86_400
+_RETRIED_SECONDS: Final = SECONDS_PER_DAY
 _ATTEMPTS: Final = 5
 # A merge reserves its fragments' ids in a version of its own, which pylance has no class for.
 _MERGES: Final = ("Rewrite", "BaseOperation")

@@ -17,6 +17,7 @@ from pennon.manifest.versions.tags import Tag, tags_of
 from pennon.namespace.description import described, described_html
 from pennon.namespace.metadata_read import read_metadata_table
 from pennon.namespace.upkeep import Maintenance
+from pennon.predicate.values.time_units import EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenTable"]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
@@ -301,7 +301,7 @@ class OpenTable:
         if isinstance(version, int | str):
             return load(self._catalog, identifier, str(version))
         moment = version if version.tzinfo else version.replace(tzinfo=UTC)
-        return load(self._catalog, identifier, None, (moment - _EPOCH) // _MICROSECOND)
+        return load(self._catalog, identifier, None, (moment - EPOCH) // _MICROSECOND)
 
     def metadata(self, name: str) -> pa.Table:
         """Read a metadata table of the version that the object is at.

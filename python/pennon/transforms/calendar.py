@@ -17,9 +17,8 @@ import pyarrow as pa
 
 from pennon.errors import TransformOnWrongType
 from pennon.predicate.comparison import Operator
+from pennon.predicate.values.time_units import MICROS_PER_DAY, MICROS_PER_HOUR
 from pennon.transforms.evaluation.source_array import (
-    MICROS_PER_DAY,
-    MICROS_PER_HOUR,
     day_numbers,
     from_scalars,
     micros_utc,

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pennon.errors import InternalError, TransformOnWrongType
+from pennon.predicate.values.time_units import MICROS_PER_HOUR
 from pennon.transforms.calendar import (
     Day,
     Hour,
@@ -24,7 +25,6 @@ from pennon.transforms.calendar import (
     months_since_epoch,
 )
 from pennon.transforms.evaluation.source_array import (
-    MICROS_PER_HOUR,
     day_numbers,
     micros_utc,
     plain_array,

@@ -16,6 +16,7 @@ from sqlglot import exp
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition, negation, one_of
 from pennon.predicate.values.arrow_kinds import of_stored_integer, stored_integer
+from pennon.predicate.values.time_units import MILLIS_PER_DAY
 from pennon.transforms.evaluation.source_array import from_scalars, plain_type
 from pennon.transforms.transform import one_of_values
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pennon.transforms.transform import Transform
 
 _WIDE = decimal.Context(prec=100)
-_MILLIS_PER_DAY = 86_400_000
 
 
 def project_monotone(
@@ -81,5 +81,5 @@ def neighbour(literal: pa.Scalar, step: int) -> pa.Scalar | None:
             return None
         return pa.scalar(_WIDE.create_decimal(unscaled).scaleb(-data_type.scale, _WIDE), data_type)
     if pa.types.is_date64(data_type):
-        step *= _MILLIS_PER_DAY
+        step *= MILLIS_PER_DAY
     return of_stored_integer(stored_integer(literal) + step, data_type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pennon.catalog.tables.row_history import key_columns
 from pennon.errors import ChangeKeyMissing, ChangeRangeReversed
 from pennon.manifest.versions.manifest_history import versions_until
 from pennon.metadata_tables.change_feed import ChangeRange
+from pennon.predicate.values.time_units import EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ChangeBounds", "find_changes"]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Delta counts versions from 0: what is read from there on is everything.
 _BEFORE_THE_FIRST: Final = "0"
 
@@ -139,7 +139,7 @@ def _check_order(
 def _spelled(version: str | None, micros: int | None) -> str:
     if version is not None or micros is None:
         return f"version {version}"
-    return str(_EPOCH + timedelta(microseconds=micros))
+    return str(EPOCH + timedelta(microseconds=micros))
 
 
 def _base(table: Table, numbers: Sequence[int], first: int) -> int:

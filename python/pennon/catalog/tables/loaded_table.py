@@ -6,7 +6,7 @@ import contextlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ from pennon.manifest.partition_struct import struct_fields
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.tags import MAIN, listed_names, tags_of
+from pennon.predicate.values.time_units import EPOCH
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["Table", "load", "reopen", "reopen_newest"]
 
 _LAST_VERSION = (1 << 64) - 1
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def load(
     """
     timestamp = None
     if timestamp_micros is not None:
-        timestamp = _EPOCH + timedelta(microseconds=timestamp_micros)
+        timestamp = EPOCH + timedelta(microseconds=timestamp_micros)
     if len(identifier) == 1 and is_path(identifier[0]):
         location = absolute_place(identifier[0])
         number = _number(location, location, version, catalog.storage)

@@ -16,8 +16,8 @@ from sqlglot import exp
 from pennon.leaf.schema.promotion import stream_type
 from pennon.leaf.schema.reconciliation import FieldMatch, match_fields
 from pennon.predicate.dialect import DataFusion, read_condition
-from pennon.predicate.values.arrow_kinds import UNIT_NAMES
 from pennon.predicate.values.literals import to_expression
+from pennon.predicate.values.time_units import UNIT_NAMES
 from pennon.spec.initial_default import initial_default
 from pennon.spec.schema import children_of
 

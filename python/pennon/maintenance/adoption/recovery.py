@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, OneTuple, tuple_of_rows
 from pennon.maintenance.leaves.partition_values import RowValues
+from pennon.predicate.values.time_units import MICROS_PER_HOUR
 from pennon.spec import PartitionField
 from pennon.transforms.calendar import Day, Hour, Month, Year, months_since_epoch
-from pennon.transforms.evaluation.source_array import MICROS_PER_HOUR, day_numbers, micros_utc
+from pennon.transforms.evaluation.source_array import day_numbers, micros_utc
 from pennon.transforms.identity import Identity
 from pennon.transforms.truncate import Truncate
 

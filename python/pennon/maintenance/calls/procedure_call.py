@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from pennon.catalog.configured_catalog import is_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.table_name import parts_of
+from pennon.predicate.values.time_units import EPOCH
 from pennon.spec.listed_columns import listed_columns
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Arguments", "ProcedureCall"]
 
 Arguments = Mapping[str, object]
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class ProcedureCall:
     def moment(self, parameter: str) -> datetime | None:
         """Give a time, which arrives as microseconds of UTC, where one was given."""
         micros = self.number(parameter)
-        return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+        return None if micros is None else EPOCH + timedelta(microseconds=micros)
 
     def of_table(self, table: str) -> ProcedureCall:
         """Give the same call of a table by another name."""

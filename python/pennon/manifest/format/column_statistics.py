@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from functools import reduce
 from types import UnionType
@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pennon.predicate.values.arrow_kinds import MICROS_PER_UNIT
+from pennon.predicate.values.time_units import EPOCH, MICROS_PER_UNIT
 from pennon.spec.json_text import object_or_empty, text_of
 
 __all__ = [
@@ -42,7 +42,6 @@ COLUMN_STATISTICS: Final = "column_statistics"
 _MOST_CHARACTERS: Final = 16
 _HIGHEST: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +291,7 @@ def bounds_of(lower: pa.Scalar, upper: pa.Scalar) -> tuple[str | None, str | Non
 def _text(value: pa.Scalar) -> str:
     data_type = value.type
     if pa.types.is_timestamp(data_type):
-        moment = _EPOCH + timedelta(microseconds=value.value * MICROS_PER_UNIT[data_type.unit])
+        moment = EPOCH + timedelta(microseconds=value.value * MICROS_PER_UNIT[data_type.unit])
         text = moment.replace(tzinfo=None).isoformat()
         return text.rstrip("0") if "." in text else text
     plain = value.as_py()

@@ -19,6 +19,7 @@ from typing import Final
 import pyarrow as pa
 
 from pennon.errors import InternalError
+from pennon.predicate.values.time_units import NANOS_PER_UNIT
 
 __all__ = [
     "SEPARATOR",
@@ -195,7 +196,7 @@ def _temporal(value: pa.Scalar) -> tuple[bytes, bytes]:
     data_type = value.type
     if pa.types.is_date(data_type):
         return b"D", _signed(value.cast(pa.date32()).value)
-    per_unit = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[data_type.unit]
+    per_unit = NANOS_PER_UNIT[data_type.unit]
     kind = b"T" if pa.types.is_timestamp(data_type) else b"t"
     return kind, _signed(value.value * per_unit)
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import InvalidRetention
+from pennon.predicate.values.time_units import MILLIS_PER_DAY
 from pennon.settings import KEPT_AGE, KEPT_VERSIONS
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _number(properties: Mapping[str, str], name: str, least: int) -> int | None:
     text = properties.get(name)
     if text is None:
         return None
-    longest = _LONGEST_DAYS * 86_400_000
+    longest = _LONGEST_DAYS * MILLIS_PER_DAY
     if not text.strip().isdecimal() or not least <= int(text) <= longest:
         raise InvalidRetention(property=name, value=text, least=least, most=longest)
     return int(text)

@@ -33,8 +33,9 @@ from pennon.planning.binding.source_columns import column_path, resolve_column
 from pennon.planning.binding.time_ranges import TimeTerm, time_term
 from pennon.planning.binding.transform_calls import transform_call
 from pennon.predicate.comparison import Operator
-from pennon.predicate.values.intervals import DAY_MICROS, whole_interval
+from pennon.predicate.values.intervals import whole_interval
 from pennon.predicate.values.literals import arrow_type
+from pennon.predicate.values.time_units import MICROS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,12 +51,6 @@ _SINCE_EPOCH: Mapping[type[exp.Expr], str] = {
 }
 # What these count is no day and no point in time.
 _NUMBERS = ("years", "units")
-_PER_MICRO = {
-    "s": Fraction(1_000_000),
-    "ms": Fraction(1_000),
-    "us": Fraction(1),
-    "ns": Fraction(1, 1_000),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +149,13 @@ class ColumnTerms:
             days = Fraction(int(literal.cast(pa.date32()).value))
             if term.counts == "micros" and not self._may_convert(term.column.type):
                 return None
-            value = days if term.counts == "days" else days * DAY_MICROS
+            value = days if term.counts == "days" else days * MICROS_PER_DAY
             return self._ranges(term, operator, value)
         if not pa.types.is_timestamp(data_type):
             return None
         if not self._may_convert(data_type, term.column.type):
             return None
-        micros = int(literal.value) * _PER_MICRO[data_type.unit]
+        micros = Fraction(int(literal.value) * NANOS_PER_UNIT[data_type.unit], NANOS_PER_MICRO)
         in_micros = self._in_micros(term)
         return None if in_micros is None else self._ranges(in_micros, operator, micros)
 

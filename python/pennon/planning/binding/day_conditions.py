@@ -35,8 +35,9 @@ from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions import Declined, typed_expression
 from pennon.predicate.values.arrow_kinds import is_moment
-from pennon.predicate.values.intervals import DAY_MICROS, whole_interval
+from pennon.predicate.values.intervals import whole_interval
 from pennon.predicate.values.literals import arrow_type, literal_value
+from pennon.predicate.values.time_units import MICROS_PER_DAY
 from pennon.transforms.calendar import Day, Month
 from pennon.transforms.expression import Expression
 
@@ -274,7 +275,7 @@ class _Days:
             return None
         unit, count = whole
         if unit == "MICROSECOND":
-            unit, count, rest = "DAY", *divmod(count, DAY_MICROS)
+            unit, count, rest = "DAY", *divmod(count, MICROS_PER_DAY)
             if rest:
                 return None
         self.moved_by.add(unit)

@@ -27,20 +27,19 @@ from pennon.planning.binding.bound_predicate import (
     is_not_null,
 )
 from pennon.predicate.comparison import Comparison, Operator
-from pennon.predicate.values.arrow_kinds import UNITS_PER_SECOND
-from pennon.predicate.values.intervals import DAY_MICROS
+from pennon.predicate.values.time_units import (
+    MICROS_BY_NAME,
+    MICROS_PER_DAY,
+    MICROS_PER_HOUR,
+    MICROS_PER_MILLI,
+    MICROS_PER_SECOND,
+    MILLIS_PER_DAY,
+    UNITS_PER_SECOND,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MICROS = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": DAY_MICROS,
-}
 _MONTHS = {"MONTH": 1, "MON": 1, "MM": 1, "QUARTER": 3, "YEAR": 12, "YYYY": 12, "YY": 12}
 _MONDAY_BEFORE_EPOCH = 3
 
@@ -98,11 +97,11 @@ class TimeTerm:
 
     def moved(self, unit: str, count: int) -> TimeTerm | None:
         """… + INTERVAL, of MONTH or MICROSECOND; None for a time of the day added to a date."""
-        per_day = 1 if self.counts == "days" else DAY_MICROS
+        per_day = 1 if self.counts == "days" else MICROS_PER_DAY
         if unit == "MONTH":
             step: Callable[[int], int] = partial(_before_months, count, per_day)
         else:
-            moved, rest = divmod(count * per_day, DAY_MICROS)
+            moved, rest = divmod(count * per_day, MICROS_PER_DAY)
             if rest:
                 return None
             step = partial(_before, moved)
@@ -136,12 +135,12 @@ class TimeTerm:
         if bound is None:
             return None
         # A point in time is some hours off on the clock, and the clock's time as a point in time.
-        bound += slack_days * DAY_MICROS if self.counts == "micros" else 0
+        bound += slack_days * MICROS_PER_DAY if self.counts == "micros" else 0
         for step in reversed(self.steps):
             bound = step(bound)
         if self.counts_days_of_column:
             return bound + slack_days
-        return _in_unit(bound + slack_days * DAY_MICROS, self.column.type)
+        return _in_unit(bound + slack_days * MICROS_PER_DAY, self.column.type)
 
     @property
     def counts_days_of_column(self) -> bool:
@@ -233,7 +232,7 @@ def between_days(column: SourceColumn, low: int | None, high: int | None) -> Bou
     if pa.types.is_date(column.type):
         return _between(column, low, high)
     first, last = (
-        None if day is None else _in_unit(day * DAY_MICROS, column.type) for day in (low, high)
+        None if day is None else _in_unit(day * MICROS_PER_DAY, column.type) for day in (low, high)
     )
     return _between(column, first, last)
 
@@ -245,7 +244,7 @@ def _comparison(operator: Operator, count: int, column: SourceColumn) -> Compari
 def time_scalar(count: int, data_type: pa.DataType) -> pa.Scalar:
     """Make a date from days, or a timestamp from a count of its unit."""
     if pa.types.is_date64(data_type):
-        return pa.scalar(count * 86_400_000, pa.int64()).cast(data_type)
+        return pa.scalar(count * MILLIS_PER_DAY, pa.int64()).cast(data_type)
     return pa.scalar(count, pa.int32() if pa.types.is_date(data_type) else pa.int64()).cast(
         data_type
     )
@@ -257,15 +256,15 @@ def _limits(data_type: pa.DataType) -> tuple[int, int]:
 
 
 def _in_unit(micros: int, data_type: pa.DataType) -> int:
-    return -(-micros * UNITS_PER_SECOND[data_type.unit] // 1_000_000)
+    return -(-micros * UNITS_PER_SECOND[data_type.unit] // MICROS_PER_SECOND)
 
 
 def _micros_of_day(day: int) -> int:
-    return day * DAY_MICROS
+    return day * MICROS_PER_DAY
 
 
 def _first_day_from(micros: int) -> int:
-    return -(-micros // DAY_MICROS)
+    return -(-micros // MICROS_PER_DAY)
 
 
 def _first_day_of_year(year: int) -> int:
@@ -277,7 +276,7 @@ def _first_day_of_month(months: int) -> int:
 
 
 def _first_of_cut_second(seconds: int) -> int:
-    width = _MICROS["SECOND"]
+    width = MICROS_PER_SECOND
     return seconds * width if seconds > 0 else (seconds - 1) * width + 1
 
 
@@ -286,24 +285,28 @@ _FIRST_OF_UNIT: dict[str, Callable[[int], int]] = {
     "years": lambda years: _first_day_of_year(1970 + years),
     "months": _first_day_of_month,
     "days": lambda days: days,
-    "hours": lambda hours: hours * _MICROS["HOUR"],
-    "seconds": lambda seconds: seconds * _MICROS["SECOND"],
+    "hours": lambda hours: hours * MICROS_PER_HOUR,
+    "seconds": lambda seconds: seconds * MICROS_PER_SECOND,
     "cut seconds": _first_of_cut_second,
-    "milliseconds": lambda milliseconds: milliseconds * _MICROS["MILLISECOND"],
+    "milliseconds": lambda milliseconds: milliseconds * MICROS_PER_MILLI,
     "microseconds": lambda microseconds: microseconds,
 }
 
 
 def _ceiling(unit: str, *, is_days: bool) -> Callable[[int], int] | None:
-    per_day = 1 if is_days else DAY_MICROS
+    per_day = 1 if is_days else MICROS_PER_DAY
     if unit in _MONTHS:
         months = _MONTHS[unit]
         return lambda bound: per_day * _month_from(-(-bound // per_day), months)
     if unit == "WEEK":
         return lambda bound: per_day * _monday_from(-(-bound // per_day))
-    if unit not in _MICROS:
+    if unit not in MICROS_BY_NAME:
         return None
-    width = max(_MICROS[unit] * per_day // DAY_MICROS, 1) if is_days else _MICROS[unit]
+    width = (
+        max(MICROS_BY_NAME[unit] * per_day // MICROS_PER_DAY, 1)
+        if is_days
+        else MICROS_BY_NAME[unit]
+    )
     return lambda bound: -(-bound // width) * width
 
 

@@ -20,13 +20,12 @@ from pennon.planning.binding.time_ranges import civil_from_days
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition, is_not_null, is_null
 from pennon.predicate.connectives import and_all, or_all
-from pennon.predicate.values.arrow_kinds import UNITS_PER_SECOND
+from pennon.predicate.values.time_units import SECONDS_PER_DAY, SECONDS_PER_HOUR, UNITS_PER_SECOND
 from pennon.spec.field_names import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_DAY_SECONDS = 86_400
 
 LevelTuple = tuple[int, ...]
 
@@ -175,8 +174,8 @@ def level_values(count: int, data_type: pa.DataType) -> tuple[int, int, int, int
     """Give year, month, day and hour (UTC) of a date or timestamp by its count of days or units."""
     if pa.types.is_date(data_type):
         return (*civil_from_days(count), 0)
-    day, of_day = divmod(count, _DAY_SECONDS * UNITS_PER_SECOND[data_type.unit])
-    return (*civil_from_days(day), of_day // (3_600 * UNITS_PER_SECOND[data_type.unit]))
+    day, of_day = divmod(count, SECONDS_PER_DAY * UNITS_PER_SECOND[data_type.unit])
+    return (*civil_from_days(day), of_day // (SECONDS_PER_HOUR * UNITS_PER_SECOND[data_type.unit]))
 
 
 def _count(literal: pa.Scalar) -> int:

@@ -27,6 +27,7 @@ from pennon.predicate.semantics import Declined
 from pennon.predicate.spark_dialect import SparkSql
 from pennon.predicate.typed import Typed, integer
 from pennon.predicate.values.literals import literal_value
+from pennon.predicate.values.time_units import MICROS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -268,7 +269,7 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
             case "unscaledvalue":
                 return unscaled(read(argument))
             case "timestamp_seconds":
-                return time_spans.moment_of(read(argument), time_spans.SECOND)
+                return time_spans.moment_of(read(argument), MICROS_PER_SECOND)
             case "timestamp_micros":
                 return time_spans.moment_of(read(argument), 1)
             case "secondwithfraction":

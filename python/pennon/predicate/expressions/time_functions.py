@@ -23,8 +23,12 @@ from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.times import calendar_cycles, time_texts, zoned_times
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import NTZ, ZONED, Typed, binary, call, cast, integer
-from pennon.predicate.values.intervals import DAY_MICROS
 from pennon.predicate.values.literals import literal_value
+from pennon.predicate.values.time_units import (
+    MICROS_BY_NAME,
+    MICROS_PER_DAY,
+    MICROS_PER_SECOND,
+)
 from pennon.starting_jvm import starting_jvm
 
 if TYPE_CHECKING:
@@ -51,14 +55,9 @@ _MONTH_UNITS: Final[Mapping[str, str]] = {
     "WEEK": "WEEK",
 }
 _MICROS: Final[Mapping[str, int]] = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": DAY_MICROS,
-    "DD": DAY_MICROS,
-    "WEEK": 7 * DAY_MICROS,
+    **MICROS_BY_NAME,
+    "DD": MICROS_PER_DAY,
+    "WEEK": 7 * MICROS_PER_DAY,
 }
 _MONTHS: Final[Mapping[str, int]] = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _DAY_NAMES: Final = (
@@ -208,7 +207,7 @@ def truncated(unit: str, value: Typed, semantics: Semantics) -> Typed:
         return zoned_times.moment(day, semantics, near=None if is_first else value)
     if unit not in _MICROS:
         raise Declined(why=f"date_trunc to {unit}")
-    if value.type == ZONED and _MICROS[unit] <= _MICROS["SECOND"]:
+    if value.type == ZONED and _MICROS[unit] <= MICROS_PER_SECOND:
         # Offsets are whole seconds.
         micros = Typed(cast(cast(value.tree, _LONG), NTZ), NTZ)
         return Typed(cast(cast(_floored(micros.tree, _MICROS[unit]), _LONG), ZONED), ZONED)
@@ -277,7 +276,7 @@ def cut_seconds(value: Typed) -> Typed:
     """Count the seconds of a timestamp since 1970, cut towards it (``unix_timestamp``)."""
     if value.type != ZONED:
         raise Declined(why=f"unix_timestamp of {value.type}")
-    width = integer(_MICROS["SECOND"], _LONG)
+    width = integer(MICROS_PER_SECOND, _LONG)
     return Typed(cast(binary(exp.Div, cast(value.tree, _LONG), width), _LONG), _LONG)
 
 
@@ -355,7 +354,7 @@ def _moved_in_zone(value: Typed, unit: str, number: int, semantics: Semantics) -
     """
     days, micros = 0, 0
     if unit in _MICROS:
-        days, micros = divmod(abs(number) * _MICROS[unit], DAY_MICROS)
+        days, micros = divmod(abs(number) * _MICROS[unit], MICROS_PER_DAY)
     sign = -1 if number < 0 else 1
     by_clocks = ("DAY", sign * days) if unit in _MICROS else (unit, number)
     moved = value
@@ -377,9 +376,9 @@ def _moved_clock(source: Typed, unit: str, number: int) -> Typed:
         moved_months = partial(_plus_months, number * _MONTHS[unit], source.type)
         moved = calendar_cycles.moved_in_cycles(source, moved_months)
     elif source.type == pa.date32():
-        if _MICROS[unit] % DAY_MICROS:
+        if _MICROS[unit] % MICROS_PER_DAY:
             raise Declined(why="a time added to a date")
-        days = number * (_MICROS[unit] // DAY_MICROS)
+        days = number * (_MICROS[unit] // MICROS_PER_DAY)
         moved = _moved(source.tree, integer(days, _INT))
     else:
         moved = cast(_later(source, number * _MICROS[unit]), NTZ)

@@ -34,6 +34,13 @@ from pennon.predicate.typed import (
     integer,
     lossy_cast,
 )
+from pennon.predicate.values.time_units import (
+    MICROS_PER_DAY,
+    MICROS_PER_HOUR,
+    MICROS_PER_MINUTE,
+    MICROS_PER_SECOND,
+    SECONDS_PER_DAY,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,13 +48,12 @@ if TYPE_CHECKING:
 _INT: Final = pa.int32()
 _LONG: Final = pa.int64()
 _DOUBLE: Final = pa.float64()
-SECOND: Final = 1_000_000
 _MICROS: Final[Mapping[str, int]] = {
-    "SECOND": SECOND,
-    "MINUTE": 60 * SECOND,
-    "HOUR": 3600 * SECOND,
-    "DAY": 86_400 * SECOND,
-    "WEEK": 7 * 86_400 * SECOND,
+    "SECOND": MICROS_PER_SECOND,
+    "MINUTE": MICROS_PER_MINUTE,
+    "HOUR": MICROS_PER_HOUR,
+    "DAY": MICROS_PER_DAY,
+    "WEEK": 7 * MICROS_PER_DAY,
 }
 _MONTHS: Final[Mapping[str, int]] = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _ANY_SESSION: Final = Semantics()  # dates have the same parts in all of them
@@ -150,13 +156,13 @@ def months_between(end: Typed, start: Typed, semantics: Semantics, *, is_rounded
         expression=exp.paren(binary(exp.And, *map(_is_last_of_month, days))),
     )
     seconds = [
-        binary(exp.Div, calendar_cycles.time_of_day(moment), integer(SECOND, _LONG))
+        binary(exp.Div, calendar_cycles.time_of_day(moment), integer(MICROS_PER_SECOND, _LONG))
         for moment in moments
     ]
     apart = binary(exp.Sub, *[number.copy() for number in numbers])
-    apart = binary(exp.Mul, apart, integer(_MICROS["DAY"] // SECOND, _LONG))
+    apart = binary(exp.Mul, apart, integer(SECONDS_PER_DAY, _LONG))
     apart = binary(exp.Add, apart, binary(exp.Sub, *seconds))
-    fraction = binary(exp.Div, cast(apart, _DOUBLE), double(31 * _MICROS["DAY"] // SECOND))
+    fraction = binary(exp.Div, cast(apart, _DOUBLE), double(31 * SECONDS_PER_DAY))
     counted = binary(exp.Add, months.copy(), fraction)
     if is_rounded:
         digits = binary(exp.Mul, counted, double(100_000_000))
@@ -201,7 +207,7 @@ def wrapped_moment_of(seconds: Typed) -> Typed:
     """
     if seconds.type != _LONG:
         raise Declined(why=f"from_unixtime of {seconds.type}")
-    micros = binary(exp.Mul, seconds.tree, integer(SECOND, _LONG))
+    micros = binary(exp.Mul, seconds.tree, integer(MICROS_PER_SECOND, _LONG))
     return Typed(cast(micros, ZONED), ZONED)
 
 
@@ -213,7 +219,7 @@ def seconds_with_fraction(value: Typed, semantics: Semantics) -> Typed:
     """
     if value.type not in (NTZ, ZONED):
         raise Declined(why=f"the seconds of {value.type}")
-    minute = integer(_MICROS["MINUTE"], _LONG)
+    minute = integer(MICROS_PER_MINUTE, _LONG)
     over = binary(exp.Mod, cast(local(value, semantics).tree, _LONG), minute)
     micros = binary(exp.Mod, binary(exp.Add, over, minute.copy()), minute.copy())
     least = cast(exp.Literal.string("0.000001"), pa.decimal128(6, 6))

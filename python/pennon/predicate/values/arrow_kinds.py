@@ -1,23 +1,8 @@
-"""Arrow types: which are text, binary, numbers, times or lists; the units of times."""
+"""Arrow types: which are text, binary, numbers, times or lists."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
 import pyarrow as pa
-
-UNITS_PER_SECOND: Final[Mapping[str, int]] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-"""How many of a unit of Arrow are a second."""
-MICROS_PER_UNIT: Final[Mapping[str, int]] = {"s": 10**6, "ms": 10**3, "us": 1}
-"""How many microseconds a unit is; nanoseconds are no whole ones."""
-UNIT_NAMES: Final[Mapping[str, str]] = {
-    "s": "Second",
-    "ms": "Millisecond",
-    "us": "Microsecond",
-    "ns": "Nanosecond",
-}
-"""What DataFusion calls a unit."""
 
 
 def is_text(data_type: pa.DataType) -> bool:

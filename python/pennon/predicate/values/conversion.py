@@ -20,11 +20,15 @@ from pennon.predicate.values.arrow_kinds import (
     of_stored_integer,
     stored_integer,
 )
+from pennon.predicate.values.time_units import (
+    EPOCH,
+    MILLIS_PER_DAY,
+    NANOS_PER_DAY,
+    NANOS_PER_UNIT,
+    SECONDS_PER_HOUR,
+)
 
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-NANOS_PER_UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_NANOS_PER_DAY = 86_400 * 10**9
-_READABLE_NANOS = 1900 * 365 * _NANOS_PER_DAY  # years before and after 1970 that have four digits
+_READABLE_NANOS = 1900 * 365 * NANOS_PER_DAY  # years before and after 1970 that have four digits
 _COUNT = "@"  # before the stored number of a moment that has no readable text
 _MICROSECOND = dt.timedelta(microseconds=1)
 _DOUBLE_DIGITS = 15
@@ -101,15 +105,15 @@ def _exact_decimal(number: Fraction, data_type: pa.DataType) -> pa.Scalar | None
 
 def _nanos(scalar: pa.Scalar) -> int:
     if pa.types.is_date(scalar.type):
-        return int(scalar.cast(pa.date32()).value) * _NANOS_PER_DAY
+        return int(scalar.cast(pa.date32()).value) * NANOS_PER_DAY
     return int(scalar.value) * NANOS_PER_UNIT[scalar.type.unit]
 
 
 def _of_nanos(nanos: int, data_type: pa.DataType) -> pa.Scalar | None:
     is_date = pa.types.is_date(data_type)
-    count, rest = divmod(nanos, _NANOS_PER_DAY if is_date else NANOS_PER_UNIT[data_type.unit])
+    count, rest = divmod(nanos, NANOS_PER_DAY if is_date else NANOS_PER_UNIT[data_type.unit])
     if pa.types.is_date64(data_type):
-        count *= 86_400_000
+        count *= MILLIS_PER_DAY
     return None if rest else of_stored_integer(count, data_type)
 
 
@@ -188,7 +192,7 @@ def _read_text(text: str, data_type: pa.DataType) -> pa.Scalar | None:
 def _read_time(text: str, data_type: pa.DataType) -> pa.Scalar | None:
     whole, _, fraction = text.partition(".")
     moment = dt.time.fromisoformat(whole)
-    seconds = moment.hour * 3600 + moment.minute * 60 + moment.second
+    seconds = moment.hour * SECONDS_PER_HOUR + moment.minute * 60 + moment.second
     nanos = seconds * 10**9 + int(fraction[:9].ljust(9, "0"))
     count, rest = divmod(nanos, NANOS_PER_UNIT[data_type.unit])
     return None if rest else of_stored_integer(count, data_type)

@@ -8,22 +8,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pennon.predicate.values.literals import literal_value
+from pennon.predicate.values.time_units import (
+    MICROS_PER_DAY,
+    MICROS_PER_HOUR,
+    MICROS_PER_MINUTE,
+    MICROS_PER_SECOND,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sqlglot import exp
 
-__all__ = ["DAY_MICROS", "whole_interval"]
+__all__ = ["whole_interval"]
 
-DAY_MICROS: Final = 86_400_000_000
 _UNITS: Final[Mapping[str, tuple[str, int]]] = {
     "YEAR": ("MONTH", 12),
     "MONTH": ("MONTH", 1),
-    "DAY": ("MICROSECOND", DAY_MICROS),
-    "HOUR": ("MICROSECOND", 3_600_000_000),
-    "MINUTE": ("MICROSECOND", 60_000_000),
-    "SECOND": ("MICROSECOND", 1_000_000),
+    "DAY": ("MICROSECOND", MICROS_PER_DAY),
+    "HOUR": ("MICROSECOND", MICROS_PER_HOUR),
+    "MINUTE": ("MICROSECOND", MICROS_PER_MINUTE),
+    "SECOND": ("MICROSECOND", MICROS_PER_SECOND),
     "MICROSECOND": ("MICROSECOND", 1),
 }
 

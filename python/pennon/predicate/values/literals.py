@@ -15,8 +15,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import InternalError
-from pennon.predicate.values.arrow_kinds import UNIT_NAMES, is_binary, is_text, of_stored_integer
-from pennon.predicate.values.conversion import EPOCH, NANOS_PER_UNIT, convert, from_text, to_text
+from pennon.predicate.values.arrow_kinds import is_binary, is_text, of_stored_integer
+from pennon.predicate.values.conversion import convert, from_text, to_text
+from pennon.predicate.values.time_units import EPOCH, NANOS_PER_UNIT, UNIT_NAMES
 
 __all__ = ["arrow_type", "from_text", "literal_value", "to_expression", "to_text"]
 

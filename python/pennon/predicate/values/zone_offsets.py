@@ -19,15 +19,20 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
+from pennon.predicate.values.time_units import (
+    EPOCH,
+    MICROS_PER_DAY,
+    MICROS_PER_SECOND,
+    SECONDS_PER_DAY,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SECOND: Final = 1_000_000
-_DAY_SECONDS: Final = 86_400
 _CYCLE_YEARS: Final = 400
-_CYCLE_MICROS: Final = 146_097 * _DAY_SECONDS * _SECOND
+_CYCLE_MICROS: Final = 146_097 * MICROS_PER_DAY
 _KINDS_OF_YEARS: Final = 28  # so many years, without the end of a century, are of every kind
-_MARGIN_MICROS: Final = 2 * _DAY_SECONDS * _SECOND
+_MARGIN_MICROS: Final = 2 * MICROS_PER_DAY
 _LEAST, _MOST = np.iinfo(np.int64).min + _MARGIN_MICROS, np.iinfo(np.int64).max - _MARGIN_MICROS
 
 Micros = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -80,9 +85,9 @@ class ZoneOffsets:
             continued = _continued(list(zip(seconds, offsets[1:], strict=True)), last_year)
             seconds += [second for second, _ in continued]
             offsets += [offset for _, offset in continued]
-            repeats_from = _start_of(last_year + _CYCLE_YEARS + 1) * _SECOND
-        changes = np.array(seconds, np.int64) * _SECOND
-        return cls(changes, np.array(offsets, np.int64) * _SECOND, repeats_from)
+            repeats_from = _start_of(last_year + _CYCLE_YEARS + 1) * MICROS_PER_SECOND
+        changes = np.array(seconds, np.int64) * MICROS_PER_SECOND
+        return cls(changes, np.array(offsets, np.int64) * MICROS_PER_SECOND, repeats_from)
 
     def clocks(self, moments: Micros) -> Micros:
         """Give what clocks show at moments: microseconds of the local time.
@@ -179,11 +184,11 @@ def _continued(changes: Sequence[tuple[int, int]], last_year: int) -> list[tuple
 
 
 def _year_of(second: int) -> int:
-    return (dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=second)).year
+    return (EPOCH + dt.timedelta(seconds=second)).year
 
 
 def _start_of(year: int) -> int:
-    return (dt.date(year, 1, 1) - dt.date(1970, 1, 1)).days * _DAY_SECONDS
+    return (dt.date(year, 1, 1) - EPOCH.date()).days * SECONDS_PER_DAY
 
 
 def _kind_of(year: int) -> tuple[int, int]:

@@ -22,7 +22,8 @@ from sqlglot import exp, parse_one
 
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import NTZ, ZONED, Typed, binary, cast, integer, lossy_cast
-from pennon.predicate.values.intervals import DAY_MICROS, whole_interval
+from pennon.predicate.values.intervals import whole_interval
+from pennon.predicate.values.time_units import MICROS_PER_DAY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +91,7 @@ def near_number(
     if key.type == NTZ:
         return number
     if key.type == ZONED:
-        if not semantics.is_utc and any(abs(offset) >= DAY_MICROS for offset in offsets):
+        if not semantics.is_utc and any(abs(offset) >= MICROS_PER_DAY for offset in offsets):
             raise Declined(why="a frame of days, which differ in length in the session's zone")
         return number
     if not semantics.ansi:
@@ -130,7 +131,7 @@ def _offset(text: str, key: pa.DataType) -> int:
         interval = parse_one(text)
         whole = whole_interval(interval) if isinstance(interval, exp.Interval) else None
         if whole is not None and whole[0] == "MICROSECOND":
-            days, rest = divmod(whole[1], DAY_MICROS)
+            days, rest = divmod(whole[1], MICROS_PER_DAY)
             if key != pa.date32():
                 return whole[1]
             if rest == 0:

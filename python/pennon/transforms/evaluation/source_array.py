@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pennon.predicate.values.arrow_kinds import MICROS_PER_UNIT
+from pennon.predicate.values.time_units import (
+    MICROS_PER_DAY,
+    MICROS_PER_UNIT,
+    MILLIS_PER_DAY,
+    NANOS_PER_MICRO,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-MICROS_PER_HOUR = 3_600_000_000
-MICROS_PER_DAY = 24 * MICROS_PER_HOUR
 INT64_DIGITS = 18
 
 
@@ -51,7 +54,7 @@ def day_numbers(array: pa.Array) -> NDArray[np.int64]:
     if pa.types.is_date32(array.type):
         return integers(array)
     if pa.types.is_date64(array.type):
-        return integers(array) // 86_400_000
+        return integers(array) // MILLIS_PER_DAY
     return micros_utc(array) // MICROS_PER_DAY
 
 
@@ -61,7 +64,7 @@ def micros_utc(array: pa.Array) -> NDArray[np.int64]:
         return day_numbers(array) * MICROS_PER_DAY
     counts = integers(array)
     if array.type.unit == "ns":
-        return counts // 1000
+        return counts // NANOS_PER_MICRO
     return counts * MICROS_PER_UNIT[array.type.unit]
 
 

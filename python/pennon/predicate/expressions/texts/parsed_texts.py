@@ -43,6 +43,12 @@ from pennon.predicate.typed import (
     sql_type,
 )
 from pennon.predicate.values.literals import literal_value
+from pennon.predicate.values.time_units import (
+    MICROS_PER_DAY,
+    MICROS_PER_HOUR,
+    MICROS_PER_MINUTE,
+    MICROS_PER_SECOND,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,10 +68,10 @@ _CYCLE_DAYS: Final = 146_097
 _NEAR: Final = 2000
 _MOST_NODES: Final = 100
 _MICROS: Final[Mapping[str, int]] = {
-    "dd": 86_400_000_000,
-    "HH": 3_600_000_000,
-    "mm": 60_000_000,
-    "ss": 1_000_000,
+    "dd": MICROS_PER_DAY,
+    "HH": MICROS_PER_HOUR,
+    "mm": MICROS_PER_MINUTE,
+    "ss": MICROS_PER_SECOND,
 }
 # A year has a sign where it has more than four digits; a negative one is not zero.
 _FIELDS: Final[Mapping[str, str]] = {
@@ -190,7 +196,7 @@ def timestamp_of_text(value: Typed, pattern: Typed, semantics: Semantics) -> Typ
     form = f"^{''.join(_FIELDS.get(field, _sign(field)) for field in fields)}$"
     named = [field for field in fields if field in _FIELDS]
     parts = {field: _group(whole, form, at) for at, field in enumerate(named, 1)}
-    terms = [_times(_days(parts, is_tried=True), _MICROS["dd"])]
+    terms = [_times(_days(parts, is_tried=True), MICROS_PER_DAY)]
     terms += [_times(parts[unit], _MICROS[unit]) for unit in ("HH", "mm", "ss") if unit in parts]
     micros = cast(exp.paren(reduce(partial(binary, exp.Add), terms)), _LONG)
     is_minus_zero = call("regexp_like", parts["yyyy"].copy(), exp.Literal.string("^-0+$"))

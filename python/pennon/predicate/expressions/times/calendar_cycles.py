@@ -26,7 +26,7 @@ from pennon.predicate.typed import (
     has_more_nodes,
     integer,
 )
-from pennon.predicate.values.intervals import DAY_MICROS
+from pennon.predicate.values.time_units import MICROS_PER_DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,7 @@ def text(day: exp.Expr) -> exp.Expr:
 
 def time_of_day(source: Typed) -> exp.Expr:
     """Count the microseconds of a timestamp since midnight."""
-    width = integer(DAY_MICROS, _LONG)
+    width = integer(MICROS_PER_DAY, _LONG)
     over = binary(exp.Mod, cast(source.tree.copy(), _LONG), width)
     return binary(exp.Mod, binary(exp.Add, over, width.copy()), width.copy())
 
@@ -114,7 +114,7 @@ def day_of(source: Typed) -> exp.Expr:
     """Give the day of a date or timestamp, counted in UTC."""
     if pa.types.is_date(source.type):
         return source.tree.copy()
-    days = _floor_quotient(cast(source.tree.copy(), _LONG), DAY_MICROS)
+    days = _floor_quotient(cast(source.tree.copy(), _LONG), MICROS_PER_DAY)
     return cast(cast(days, _INT), pa.date32())
 
 
@@ -132,7 +132,7 @@ def _known_or(
         raise Declined(why="a date of many terms")
     if isinstance(source.tree, exp.Cast) and isinstance(source.tree.this, exp.Literal):
         return near(source.tree.copy())
-    most = _KNOWN_DAYS * (1 if pa.types.is_date(source.type) else DAY_MICROS)
+    most = _KNOWN_DAYS * (1 if pa.types.is_date(source.type) else MICROS_PER_DAY)
     number = _number(source)
     is_near = exp.And(
         this=binary(exp.GTE, number, integer(-most, _LONG)),

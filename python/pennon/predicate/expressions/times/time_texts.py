@@ -32,17 +32,21 @@ from pennon.predicate.typed import (
     enclosed,
     integer,
 )
+from pennon.predicate.values.time_units import MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _INT: Final = pa.int32()
 _LONG: Final = pa.int64()
-_SECOND: Final = 1_000_000
 # The fields of a pattern, texts in quotes, and signs that mean themselves.
 _PIECES: Final = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|[-/.:,;_|()+*=@!?~ ]+")
 # How long each unit of the clock is in microseconds, and how many there are.
-_CLOCK: Final = {"H": (3600 * _SECOND, 24), "m": (60 * _SECOND, 60), "s": (_SECOND, 60)}
+_CLOCK: Final = {
+    "H": (MICROS_PER_HOUR, 24),
+    "m": (MICROS_PER_MINUTE, 60),
+    "s": (MICROS_PER_SECOND, 60),
+}
 _FRACTIONS: Final = 6
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS: Final = (
@@ -62,7 +66,7 @@ def timestamp_text(source: Typed) -> exp.Expr:
         >>> len(timestamp_text(column).sql(dialect=DataFusion)) < 4000
         True
     """
-    micros = binary(exp.Mod, calendar_cycles.time_of_day(source), integer(_SECOND, _LONG))
+    micros = binary(exp.Mod, calendar_cycles.time_of_day(source), integer(MICROS_PER_SECOND, _LONG))
     digits = call("rtrim", _fraction(source), exp.Literal.string("0"))
     fraction = choice(
         (binary(exp.EQ, micros, integer(0, _LONG)), exp.Literal.string("")),
@@ -167,7 +171,7 @@ def _units(letter: str, source: Typed) -> exp.Expr:
 
 def _fraction(source: Typed) -> exp.Expr:
     """Write the six digits behind a timestamp's second."""
-    micros = binary(exp.Mod, calendar_cycles.time_of_day(source), integer(_SECOND, _LONG))
+    micros = binary(exp.Mod, calendar_cycles.time_of_day(source), integer(MICROS_PER_SECOND, _LONG))
     return _filled(cast(enclosed(micros), pa.string()), _FRACTIONS)
 
 
