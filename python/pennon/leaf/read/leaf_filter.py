@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from pennon.leaf.schema.promotion import stream_type
 from pennon.leaf.schema.reconciliation import FieldMatch, match_fields
+from pennon.predicate.column_references import replaced_references
 from pennon.predicate.dialect import DataFusion, read_condition
 from pennon.predicate.values.literals import to_expression
 from pennon.predicate.values.time_units import UNIT_NAMES
@@ -58,14 +59,7 @@ def leaf_filter(
     """
     tree = read_condition(sql)
     by_name = {column.name: column for column in columns}
-
-    def rewrite(node: exp.Expression) -> exp.Expression:
-        if isinstance(node, exp.Dot | exp.Column) and not isinstance(node.parent, exp.Dot):
-            path = tuple(part.name for part in node.parts)
-            return _reference(path, by_name, leaf_fields, leaf)
-        return node
-
-    rewritten = tree.transform(rewrite)
+    rewritten = replaced_references(tree, lambda path: _reference(path, by_name, leaf_fields, leaf))
     is_never = isinstance(rewritten, exp.Null) or (
         isinstance(rewritten, exp.Boolean) and not rewritten.this
     )

@@ -32,8 +32,9 @@ from pennon.planning.binding.column_terms import ColumnTerms
 from pennon.planning.binding.computed_condition import computed_condition
 from pennon.planning.binding.contradictions import without_contradiction
 from pennon.planning.binding.day_conditions import implied_by_days
-from pennon.planning.binding.source_columns import column_path, names_elements, resolve_column
+from pennon.planning.binding.source_columns import names_elements, resolve_column
 from pennon.planning.binding.text_patterns import like, text_test
+from pennon.predicate.column_references import reference_path
 from pennon.predicate.comparison import Operator
 from pennon.predicate.connectives import operands
 from pennon.predicate.semantics import Semantics, is_utc_zone
@@ -154,7 +155,7 @@ class _Binder:
         return terms.compare(operator, node.this, literal)
 
     def _is_null(self, operand: exp.Expression, *, negated: bool) -> BoundPredicate | None:
-        path = column_path(operand)
+        path = reference_path(operand)
         if path is None:
             return None
         column = resolve_column(path, self.schema)
@@ -171,7 +172,7 @@ class _Binder:
         return terms.compare_in(node.this, converted, negated=negated)
 
     def _text(self, node: exp.Expression, *, negated: bool) -> BoundPredicate | None:
-        path, pattern = column_path(node.this), literal_value(node.expression)
+        path, pattern = reference_path(node.this), literal_value(node.expression)
         if path is None or pattern is None:
             return None
         column = resolve_column(path, self.schema)

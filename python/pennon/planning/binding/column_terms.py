@@ -29,9 +29,10 @@ from pennon.planning.binding.literal_fit import (
     is_widened,
     one_list,
 )
-from pennon.planning.binding.source_columns import column_path, resolve_column
+from pennon.planning.binding.source_columns import resolve_column
 from pennon.planning.binding.time_ranges import TimeTerm, time_term
 from pennon.planning.binding.transform_calls import transform_call
+from pennon.predicate.column_references import reference_path
 from pennon.predicate.comparison import Operator
 from pennon.predicate.values.intervals import whole_interval
 from pennon.predicate.values.literals import arrow_type
@@ -163,7 +164,7 @@ class ColumnTerms:
         return term.ranges(operator, value, slack_days=self.slack_days)
 
     def _term(self, node: exp.Expression) -> _Term | None:
-        path = column_path(node)
+        path = reference_path(node)
         if path is not None:
             return resolve_column(path, self.schema)
         match node:
@@ -209,7 +210,7 @@ class ColumnTerms:
     def _transformed(self, node: exp.Anonymous) -> _Term | None:
         """A transform of time that is called as a function: it is in UTC in every session."""
         call = transform_call(node)
-        path = None if call is None else column_path(call.argument)
+        path = None if call is None else reference_path(call.argument)
         if call is None or path is None:
             return None
         column = resolve_column(path, self.schema)

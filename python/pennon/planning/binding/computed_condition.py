@@ -17,18 +17,18 @@ from sqlglot import exp
 
 from pennon.planning.binding.bound_predicate import ComputedCondition
 from pennon.planning.binding.source_columns import (
-    column_path,
     resolve_column,
     with_own_spelling,
 )
 from pennon.planning.binding.transform_calls import transformed_column
+from pennon.predicate.column_references import replaced_references
 from pennon.predicate.expressions import Declined, Semantics, typed_expression
 from pennon.predicate.spark_dialect import SparkSql
 from pennon.predicate.values.literal_list import LiteralList
 from pennon.predicate.values.long_lists import written_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pennon.planning.binding.bound_predicate import SourceColumn, TransformedColumn
 
@@ -73,14 +73,14 @@ def computed_condition(
     node = written_out(node.copy())
     whole = node.transform(called)
     try:
-        tree = replaced_columns(whole.copy(), numbered)
+        tree = replaced_references(whole.copy(), numbered)
         types = {name: column.type for column, name in sources.items()}
         value = typed_expression(tree, types, semantics, pa.bool_())
     except Declined as reason:
         own = with_own_spelling(node.copy(), schema)
         return ComputedCondition(own, why=str(reason), written=written)
     named = {name: column for column, name in sources.items()}
-    own = replaced_columns(value.tree, lambda path: named[path[0]].expression())
+    own = replaced_references(value.tree, lambda path: named[path[0]].expression())
     # Rows have no such column, and DataFusion no such function.
     why = f"the transform {min(calls)[0]}" if calls else ""
     can_fail = value.can_fail or not _is_known_without_ansi(tree, types, semantics)
@@ -98,34 +98,3 @@ def _is_known_without_ansi(
     except Declined:
         return False
     return True
-
-
-def column_paths(tree: exp.Expr) -> set[tuple[str, ...]]:
-    """List the column references of a tree, nested fields as a whole.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> sorted(column_paths(parse_one("a + b.c > a")))
-        [('a',), ('b', 'c')]
-    """
-    return {path for _, path in _outermost(tree)}
-
-
-def _outermost(tree: exp.Expr) -> list[tuple[exp.Expr, tuple[str, ...]]]:
-    return [
-        (inner, path)
-        for inner in tree.find_all(exp.Column, exp.Dot)
-        if (path := column_path(inner)) is not None and not isinstance(inner.parent, exp.Dot)
-    ]
-
-
-def replaced_columns(
-    tree: exp.Expr, replacement: Callable[[tuple[str, ...]], exp.Expression]
-) -> exp.Expression:
-    """Replace every column reference of a tree, nested fields as a whole."""
-    root = exp.Paren(this=tree)
-    for inner, path in _outermost(root):
-        inner.replace(replacement(path))
-    whole: exp.Expression = root.this
-    whole.pop()
-    return whole

@@ -29,8 +29,9 @@ from pennon.planning.binding.bound_predicate import (
     any_of,
     is_null,
 )
-from pennon.planning.binding.source_columns import column_path, resolve_column
+from pennon.planning.binding.source_columns import resolve_column
 from pennon.planning.binding.time_ranges import between_days
+from pennon.predicate.column_references import reference_path
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions import Declined, typed_expression
@@ -231,7 +232,7 @@ class _Days:
             if day is not None:
                 self.is_cyclic &= _is_cyclic(node)
                 child.replace(day)
-            elif column_path(child) is not None or not self.replaced_below(child):
+            elif reference_path(child) is not None or not self.replaced_below(child):
                 return False
         return True
 
@@ -241,7 +242,7 @@ class _Days:
             return True
         if isinstance(node, exp.Cast):
             return bool(arrow_type(node.to) == pa.date32())
-        path = column_path(node)
+        path = reference_path(node)
         return path is not None and pa.types.is_date(resolve_column(path, self.schema).type)
 
     def day(self, node: exp.Expr) -> exp.Expr | None:
@@ -259,7 +260,7 @@ class _Days:
                 return self.day(node.this)
             case exp.Add() | exp.Sub() if isinstance(node.expression, exp.Interval):
                 return self._moved(node, node.expression)
-        path = column_path(node)
+        path = reference_path(node)
         if path is None:
             return None
         column = resolve_column(path, self.schema)

@@ -6,30 +6,21 @@ import difflib
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from sqlglot import exp
 
 from pennon.errors import UnknownColumn
 from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.planning.binding.bound_predicate import SourceColumn
+from pennon.predicate.column_references import referenced_paths, replaced_references
 from pennon.predicate.values.arrow_kinds import is_list
 from pennon.spec.schema import FIELD_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from sqlglot import exp
+
 # So many columns are listed of a table that has not the one asked for.
 _LISTED = 20
-
-
-def column_path(node: exp.Expr) -> tuple[str, ...] | None:
-    """Give the names of a column reference from the top; None when the node is no column."""
-    if isinstance(node, exp.Dot):
-        outer = column_path(node.this)
-        inner = node.expression
-        return (
-            None if outer is None or not isinstance(inner, exp.Identifier) else (*outer, inner.name)
-        )
-    return tuple(part.name for part in node.parts) if isinstance(node, exp.Column) else None
 
 
 def resolve_column(path: Sequence[str], schema: pa.Schema) -> SourceColumn:
@@ -99,30 +90,14 @@ def source_columns(schema: pa.Schema) -> dict[int, SourceColumn]:
     }
 
 
-def names_elements(node: exp.Expression, schema: pa.Schema) -> bool:
+def names_elements(node: exp.Expr, schema: pa.Schema) -> bool:
     """Whether a tree names a field of the elements of a list."""
-    columns = node.find_all(exp.Column, exp.Dot)
-    paths = (column_path(column) for column in columns if not isinstance(column.parent, exp.Dot))
-    return any(path is not None and is_of_elements(path, schema) for path in paths)
+    return any(is_of_elements(path, schema) for path in referenced_paths(node))
 
 
-def with_own_spelling(node: exp.Expression, schema: pa.Schema) -> exp.Expression:
-    """Rewrite every column reference of a tree in the table's own spelling."""
-
-    def spelled(inner: exp.Expression) -> exp.Expression:
-        path = column_path(inner)
-        return inner if path is None else resolve_column(path, schema).expression()
-
-    outermost = [
-        inner
-        for inner in node.find_all(exp.Column, exp.Dot)
-        if column_path(inner) is not None and not isinstance(inner.parent, exp.Dot)
-    ]
-    for inner in outermost:
-        if inner is node:
-            return spelled(inner)
-        inner.replace(spelled(inner))
-    return node
+def with_own_spelling(node: exp.Expr, schema: pa.Schema) -> exp.Expression:
+    """Rewrite every column reference of a tree in the table's own spelling, in place."""
+    return replaced_references(node, lambda path: resolve_column(path, schema).expression())
 
 
 def _named(fields: Sequence[pa.Field], name: str) -> list[pa.Field]:

@@ -23,7 +23,8 @@ from sqlglot import exp, parse_one
 
 from pennon.errors import PennonError
 from pennon.planning.binding.bound_predicate import TransformedColumn
-from pennon.planning.binding.source_columns import column_path, resolve_column
+from pennon.planning.binding.source_columns import resolve_column
+from pennon.predicate.column_references import reference_path
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.values.arrow_kinds import is_text
 from pennon.predicate.values.literals import literal_value
@@ -102,7 +103,7 @@ def transformed_column(node: exp.Expr, schema: pa.Schema) -> TransformedColumn |
     call = transform_call(node)
     if call is None or call.parameter is None or call.name not in _WITH_PARAMETER:
         return None
-    path = column_path(call.argument)
+    path = reference_path(call.argument)
     if path is None or call.parameter <= 0:
         return None
     source = resolve_column(path, schema)

@@ -29,10 +29,10 @@ from pennon.planning.binding.bound_predicate import (
     SourceColumn,
     TransformedColumn,
 )
-from pennon.planning.binding.computed_condition import column_paths, replaced_columns
 from pennon.planning.binding.transform_calls import with_field_values
 from pennon.planning.projection.domains import domain_of
 from pennon.planning.projection.level_ranges import LevelRanges, level_ranges
+from pennon.predicate.column_references import referenced_paths, replaced_references
 from pennon.predicate.comparison import Operator
 from pennon.predicate.condition import condition, is_not_null
 from pennon.predicate.connectives import and_all, or_all
@@ -204,9 +204,9 @@ class SpecProjection:
         if len(columns) < len(predicate.sources):
             for value, field in values.items():
                 tree = with_field_values(tree, field.transform, field.sources, value)
-            if not column_paths(tree) <= columns.keys():
+            if not referenced_paths(tree) <= columns.keys():
                 return None
-        over_values = replaced_columns(tree, lambda path: columns[path].copy())
+        over_values = replaced_references(tree, lambda path: columns[path].copy())
         return over_values.transform(
             lambda node: values[node].column.copy() if node in values else node, copy=False
         )
