@@ -10,8 +10,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import sqlglot
 
-from pennon.manifest.format.names import ObjectId, canonical_bytes, leaf_name
+from pennon.errors import InternalError
+from pennon.manifest.format.names import (
+    ObjectId,
+    canonical_bytes,
+    leaf_name,
+    of_spec_version,
+    spec_version_asked,
+    spec_version_of,
+)
+from pennon.spec.partition_spec import leaf_prefix
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SALT = bytes(range(16))
@@ -51,6 +61,28 @@ def test_directories_have_the_form_of_appendix_b() -> None:
     assert form.fullmatch(made.directory)
     assert [name.count("$") for name in made.namespaces] == [1, 2, 3]
     assert made.object_id == made.namespaces[-1] + "$dataset"
+
+
+@pytest.mark.parametrize("version", [1, 2, 12, 120])
+def test_the_spec_version_of_a_leaf_is_read_as_it_is_asked_for(version: int) -> None:
+    object_id = leaf_name(SALT, version, [pa.scalar("US")]).object_id
+    assert spec_version_of(object_id) == version
+    assert [n for n in (1, 2, 12, 120) if object_id.startswith(leaf_prefix(n))] == [version]
+    condition = of_spec_version(version)
+    assert spec_version_asked(sqlglot.condition(condition.sql())) == version
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["\"object_id\" LIKE 'v1%'", "\"k\" LIKE 'v1$%'", "\"object_id\" LIKE 'v01$%'", '"k" = 1'],
+)
+def test_other_conditions_ask_for_no_spec_version(condition: str) -> None:
+    assert spec_version_asked(sqlglot.condition(condition)) is None
+
+
+def test_an_id_without_a_spec_version_is_a_bug_and_no_version() -> None:
+    with pytest.raises(InternalError, match=r"sales\$orders"):
+        spec_version_of("sales$orders")
 
 
 @pytest.mark.spec("reading 15")

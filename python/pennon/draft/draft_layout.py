@@ -14,9 +14,9 @@ from pennon.draft.evidence import LeafEvidence
 from pennon.draft.readings import Reading
 from pennon.errors import PartitionFieldExists
 from pennon.manifest.format.columns import manifest_schema
-from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.rows import ManifestRow, table_of_rows
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec, spec_of
+from pennon.spec.partition_spec import leaf_prefix
 from pennon.transforms.registry import TransformCall
 
 __all__ = ["DraftPartitioning", "manifest_of"]
@@ -109,7 +109,7 @@ def manifest_of(
     """
     versions = {frozenset(f.field_id for f in spec.fields): spec.spec_version for spec in specs}
     rows = [
-        replace(leaf, object_id=f"v{versions[frozenset(leaf.values)]}{SEPARATOR}{leaf.object_id}")
+        replace(leaf, object_id=leaf_prefix(versions[frozenset(leaf.values)]) + leaf.object_id)
         for leaf in leaves
     ]
     schema = manifest_schema({spec.spec_version: spec for spec in specs}, strong=True)

@@ -23,6 +23,7 @@ from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import ObjectId, Snapshot
 from pennon.manifest.dataset.storage import StorageOptions, storage_failure
+from pennon.manifest.format.names import spec_version_of
 from pennon.spec.partition_spec import leaf_prefix
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Transaction
@@ -169,8 +170,8 @@ def _count(
     num_rows: int | None = None,
 ) -> None:
     for state in states:
-        spec, _, _ = state.object_id.partition("$")
-        done.partitions.append(f"{spec}: {partition_text(state.values)}")
+        spec_version = spec_version_of(state.object_id)
+        done.partitions.append(f"v{spec_version}: {partition_text(state.values)}")
     if num_rows is None:
         num_rows = sum(_leaf(snapshot, state).count_rows() for state in states)
     done.num_rows += num_rows

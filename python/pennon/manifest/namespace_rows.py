@@ -8,6 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.manifest.dataset.select import select
+from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.format.names import SEPARATOR, ObjectId
 from pennon.manifest.format.properties import SCHEMA, runtime_properties
 from pennon.manifest.snapshot import Snapshot
@@ -68,7 +69,7 @@ def _values(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, pa.Scalar]:
     rows = select(snapshot.manifest, columns, "namespace", _is_object(path)).table
     if not len(rows):
         return {}
-    return {name.removeprefix("partition_field_"): rows[name][0] for name in columns}
+    return {name.removeprefix(PARTITION_PREFIX): rows[name][0] for name in columns}
 
 
 def row_of_leaf(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, object]:

@@ -31,7 +31,13 @@ from pennon.manifest.dataset.first_version import when_made
 from pennon.manifest.dataset.select import LeafQuery
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest
 from pennon.manifest.dataset.table_versions import newest_versions
-from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
+from pennon.manifest.format.columns import (
+    PARTITION_PREFIX,
+    READ_BRANCH,
+    READ_TAG,
+    READ_VERSION,
+    partition_columns,
+)
 from pennon.manifest.format.properties import (
     COMMENT,
     SALT,
@@ -188,7 +194,7 @@ class Snapshot:
 
         It is as wide as the widest ``result_type`` that a spec declares for the field.
         """
-        return self.manifest.schema.field("partition_field_" + field_id).type
+        return self.manifest.schema.field(PARTITION_PREFIX + field_id).type
 
     def leaves(
         self,

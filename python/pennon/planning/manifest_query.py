@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from pennon.manifest.format.names import of_spec_version
 from pennon.planning.binding.bound_predicate import BoundPredicate, all_of
 from pennon.planning.binding.source_columns import source_columns
 from pennon.planning.projection.inclusive_projection import SpecProjection, spec_projection
 from pennon.planning.projection.metadata_sources import metadata_sources
 from pennon.predicate.connectives import and_all, is_false, is_true, or_all
-from pennon.spec.partition_spec import leaf_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -84,15 +84,8 @@ def _per_version(
         return exp.true()
     return or_all(
         [
-            and_all([_of_version(version), condition])
+            and_all([of_spec_version(version), condition])
             for version, condition in conditions.items()
             if not is_false(condition)
         ]
-    )
-
-
-def _of_version(version: int) -> exp.Expression:
-    return exp.Like(
-        this=exp.column("object_id", quoted=True),
-        expression=exp.Literal.string(f"{leaf_prefix(version)}%"),
     )

@@ -18,6 +18,7 @@ from sqlglot import exp
 from pennon.errors import UnknownColumn
 from pennon.manifest.column_bounds import BESIDE
 from pennon.manifest.format.columns import PARTITION_PREFIX
+from pennon.manifest.format.names import spec_version_of
 from pennon.manifest.format.statistics import IS_COUNTED
 from pennon.planning.binding.bind import bind
 from pennon.planning.binding.bound_predicate import (
@@ -372,8 +373,7 @@ def _rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, object]]:
 
 def _partition(plan: ScanPlan, row: Mapping[str, object]) -> PlannedPartition:
     object_id = str(row["object_id"])
-    version = object_id.partition("$")[0].removeprefix("v")
-    spec = plan.snapshot.specs[int(version)]
+    spec = plan.snapshot.specs[spec_version_of(object_id)]
     filter_index = row["row_filter"]
     return PlannedPartition(
         object_id=object_id,

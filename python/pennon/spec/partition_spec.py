@@ -28,8 +28,10 @@ from pennon.transforms.transform import Transform
 if TYPE_CHECKING:
     from pennon.spec.schema import NamespaceSchema
 
-__all__ = ["PartitionField", "PartitionSpec", "spec_key"]
+__all__ = ["PARTITION_PREFIX", "PartitionField", "PartitionSpec", "leaf_prefix", "spec_key"]
 
+PARTITION_PREFIX: Final = "partition_field_"
+"""What the columns of ``__manifest`` with the values of partition fields begin with."""
 _FIELD_KEYS: Final = frozenset({"field_id", "source_ids", "transform", "expression", "result_type"})
 _SPEC_KEYS: Final = frozenset({"id", "fields"})
 
@@ -83,7 +85,7 @@ class PartitionField:
     @property
     def column(self) -> str:
         """The column of ``__manifest`` that holds this field's values."""
-        return "partition_field_" + self.field_id
+        return PARTITION_PREFIX + self.field_id
 
     @property
     def derivation(self) -> Transform:

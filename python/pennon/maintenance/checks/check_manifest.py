@@ -20,7 +20,7 @@ from pennon.manifest.format.columns import (
     partition_columns,
 )
 from pennon.manifest.format.commit_record import COMMIT
-from pennon.manifest.format.names import SEPARATOR, TABLE_NAME
+from pennon.manifest.format.names import SEPARATOR, TABLE_NAME, ObjectId
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION
 from pennon.spec import PartitionSpec
 from pennon.spec.partition_spec import is_same_kind
@@ -241,7 +241,7 @@ class _Rows:
         }
         for number in self.specs:
             # A spec that no row was written with yet need not have one.
-            if number in written and f"v{number}" not in self.namespaces:
+            if number in written and str(ObjectId(number)) not in self.namespaces:
                 problem = f"the spec version has no namespace row v{number}"
                 yield warning(_LAYOUT, f"partition_spec_v{number}", problem)
         for manifest_row in leaf_rows(self.raw, self.specs):

@@ -16,6 +16,7 @@ from pennon.manifest.dataset.storage import (
     storage_failure,
 )
 from pennon.manifest.format.columns import manifest_schema
+from pennon.manifest.format.names import ObjectId
 from pennon.manifest.format.properties import root_metadata
 from pennon.manifest.format.rows import NAMESPACE, ManifestRow, table_of_rows
 from pennon.manifest.snapshot import Snapshot
@@ -65,7 +66,7 @@ def create(
     specs = {spec.spec_version: spec}
     metadata = root_metadata(schema, specs, properties or {}, strong=strong, comment=comment)
     arrow = manifest_schema(specs, strong=strong)
-    rows = table_of_rows([ManifestRow(f"v{spec.spec_version}", NAMESPACE)], arrow)
+    rows = table_of_rows([ManifestRow(str(ObjectId(spec.spec_version)), NAMESPACE)], arrow)
     manifest = _unfinished(location, storage_options)
     if manifest is None:
         manifest = _first_version(location, rows, storage_options)

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pennon.spec.partition_spec import PartitionSpec
+from pennon.spec.partition_spec import PARTITION_PREFIX, PartitionSpec
 
 __all__ = [
     "BASE_COLUMNS",
@@ -24,7 +24,6 @@ __all__ = [
     "partition_columns",
 ]
 
-PARTITION_PREFIX: Final = "partition_field_"
 PRIMARY_KEY: Final = b"lance-schema:unenforced-primary-key:position"
 READ_VERSION: Final = pa.field("read_version", pa.uint64())
 # An older text of the specification has these; Pennon honours them and makes none.

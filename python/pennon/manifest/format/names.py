@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from sqlglot import exp
 
 from pennon.errors import InternalError
 from pennon.predicate.values.time_units import NANOS_PER_UNIT
+from pennon.spec.partition_spec import leaf_prefix
 
 __all__ = [
     "SEPARATOR",
@@ -29,6 +31,9 @@ __all__ = [
     "canonical_bytes",
     "is_leaf_directory",
     "leaf_name",
+    "of_spec_version",
+    "spec_version_asked",
+    "spec_version_of",
 ]
 
 _LEAF_DIRECTORY: Final = re.compile(r"[0-9a-f]{8}_v\d+(\$[^/]+)+")
@@ -75,6 +80,49 @@ class ObjectId:
     def __str__(self) -> str:
         table = (TABLE_NAME,) if self.is_table else ()
         return SEPARATOR.join((f"v{self.spec_version}", *self.namespaces, *table))
+
+
+def spec_version_of(object_id: str) -> int:
+    """Give the spec version of a leaf, or of a partition namespace.
+
+    Example:
+        >>> spec_version_of("v12$k7m2n9p4q8r5s3t6$dataset")
+        12
+
+    Spec: "Physical Layout and Naming".
+    """
+    top = ObjectId.parse(object_id.partition(SEPARATOR)[0])
+    if top is None:
+        raise InternalError(what=f"the object id {object_id} names no spec version")
+    return top.spec_version
+
+
+def of_spec_version(spec_version: int) -> exp.Expression:
+    """Write the condition on ``object_id`` that the leaves of a spec version satisfy.
+
+    Example:
+        >>> print(of_spec_version(2).sql())
+        "object_id" LIKE 'v2$%'
+    """
+    return exp.Like(
+        this=exp.column("object_id", quoted=True),
+        expression=exp.Literal.string(f"{leaf_prefix(spec_version)}%"),
+    )
+
+
+def spec_version_asked(condition: exp.Expr) -> int | None:
+    """Read a condition of ``of_spec_version``; None for another.
+
+    Example:
+        >>> spec_version_asked(of_spec_version(2)), spec_version_asked(exp.true())
+        (2, None)
+    """
+    if not isinstance(condition, exp.Like):
+        return None
+    prefix = condition.expression.name.partition(SEPARATOR)[0]
+    top = ObjectId.parse(prefix)
+    is_asked = top is not None and condition == of_spec_version(top.spec_version)
+    return top.spec_version if top is not None and is_asked else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +173,8 @@ def leaf_name(salt: bytes, spec_version: int, values: Sequence[pa.Scalar]) -> Le
     directory = f"{hexadecimal}_{object_id}"
     if len(directory) > _MAX_DIRECTORY_BYTES:
         whole = _keyed(salt, b"directory", spec_version, prefix, 16).hex()
-        directory = f"{hexadecimal}_v{spec_version}{SEPARATOR}{whole}{SEPARATOR}{TABLE_NAME}"
+        short_id = ObjectId(spec_version, (whole,), is_table=True)
+        directory = f"{hexadecimal}_{short_id}"
     return LeafName(object_id, tuple(namespaces), directory)
 
 

@@ -19,6 +19,7 @@ from pennon.errors import InternalError
 from pennon.manifest.dataset.rows_by_id import rows_by_id
 from pennon.manifest.dataset.select import ADDRESS, LeafQuery, select, statement
 from pennon.manifest.dataset.storage import reading_failure
+from pennon.manifest.format.names import spec_version_asked
 from pennon.manifest.format.rows import TABLE
 from pennon.manifest.leaves.named_rows import MOST_NAMES, named_rows
 from pennon.manifest.leaves.partition_index import SPEC_VERSION, PartitionIndex
@@ -185,11 +186,10 @@ def _over_index(condition: exp.Expr, columns: set[str]) -> exp.Expr | None:
     """Rewrite a condition for the index; None where it needs what the index has not."""
 
     def rewritten(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Like) and node.this == exp.column("object_id", quoted=True):
-            version = str(node.expression.this).removeprefix("v").removesuffix("$%")
-            if version.isdecimal():
-                return exp.column(SPEC_VERSION).eq(exp.Literal.number(version))
-        return node
+        version = spec_version_asked(node)
+        if version is None:
+            return node
+        return exp.column(SPEC_VERSION).eq(exp.Literal.number(version))
 
     tree = condition.transform(rewritten)
     is_known = all(column.name in columns for column in tree.find_all(exp.Column))

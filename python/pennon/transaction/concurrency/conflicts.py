@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from pennon.leaf.schema.file_layout import field_key, read_layout
 from pennon.manifest.commits.commit_lookup import is_rewritten
+from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.schema import children_of
 from pennon.transaction.concurrency.outcome import Conflicted
@@ -171,7 +172,7 @@ def _lacking(
 
 
 def _partition_of(part: StagedPartition) -> str:
-    names = [name.removeprefix("partition_field_") for name in part.values.schema.names]
+    names = [name.removeprefix(PARTITION_PREFIX) for name in part.values.schema.names]
     return partition_text(
         {name: column[0] for name, column in zip(names, part.values.columns, strict=True)}
     )

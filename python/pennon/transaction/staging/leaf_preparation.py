@@ -17,6 +17,7 @@ from pennon.leaf.write.leaf_commit import (
 )
 from pennon.leaf.write.new_leaf import create_leaf
 from pennon.manifest import LeafChange, Snapshot
+from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.format.statistics import order_at, recorded_order
 from pennon.transaction.staging.changed_statistics import changed_statistics
 from pennon.transaction.staging.staged import Append, ChangeRows, Drop, Replace, Rewrite
@@ -170,7 +171,7 @@ def _leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -> lance.
 def staged_values(part: StagedPartition) -> dict[str, pa.Scalar]:
     """Give a staged partition's values by field id."""
     return {
-        name.removeprefix("partition_field_"): column[0]
+        name.removeprefix(PARTITION_PREFIX): column[0]
         for name, column in zip(part.values.schema.names, part.values.columns, strict=True)
     }
 
