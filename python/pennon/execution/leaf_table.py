@@ -30,6 +30,7 @@ from pennon.leaf.read.late_columns import late_columns
 from pennon.leaf.read.leaf_filter import arrow_cast, lacking
 from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.leaf.schema.promotion import stream_schema, stream_type
+from pennon.predicate.column_references import quoted_columns
 from pennon.predicate.dialect import DataFusion, read_condition
 from pennon.predicate.typed import columns_above, opaque
 from pennon.spec.initial_default import initial_default
@@ -80,7 +81,7 @@ def register_relation(
     names = relation.schema.names
     for number, held in enumerate(taken.held):
         register_rows(context, f"{name}_held_{number}", held.schema, held.batches)
-        columns = _own_columns(names)
+        columns = quoted_columns(names)
         if held.condition is not None:
             columns = columns_above(held.condition, names)
         parts.append(_Select.of(columns, held.condition).from_(f"{name}_held_{number}"))
@@ -100,13 +101,13 @@ def register_relation(
         if leaf.fragments is not None or select is None:
             scanned = _counted(leaf.scanned(dataset, views), work)
             _register_scanned(context, called, scanned, views.schema)
-            parts.append(_Select.of(_own_columns(names)).from_(called))
+            parts.append(_Select.of(quoted_columns(names)).from_(called))
             continue
         context.register_table(called, lance.FFILanceTableProvider(dataset))
         parts.append(select.from_(called))
     if not parts:
         register_empty(context, f"{name}_none", relation.schema)
-        parts.append(_Select.of(_own_columns(names)).from_(f"{name}_none"))
+        parts.append(_Select.of(quoted_columns(names)).from_(f"{name}_none"))
     context.register_view(name, context.sql(_union(parts)))
 
 
@@ -259,10 +260,6 @@ def _column(match: FieldMatch) -> exp.Expr:
     if match.stored.arrow.type == expected.type or pa.types.is_nested(expected.type):
         return exp.alias_(stored, expected.name, quoted=True)
     return exp.alias_(arrow_cast(stored, expected.type), expected.name, quoted=True)
-
-
-def _own_columns(names: Sequence[str]) -> list[exp.Expr]:
-    return [exp.column(name, quoted=True) for name in names]
 
 
 def _union(parts: Sequence[str]) -> str:

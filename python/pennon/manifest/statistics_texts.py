@@ -70,6 +70,13 @@ class ColumnBounds:
         return cls(no, values, values, counts, no, counts)
 
     @property
+    def has_nan(self) -> bool:
+        """Whether NaN is among the values: what is the greatest number beside it is not known."""
+        if not pa.types.is_floating(self.upper.type):
+            return False
+        return bool(pc.any(pc.is_nan(self.upper), min_count=0).as_py())
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
         return sum(int(array.nbytes) for array in self.arrays)

@@ -1,4 +1,4 @@
-"""The column references of a tree: the fields of a struct with their column, as one path."""
+"""References to columns: those of a tree, the fields of a struct with their column, as one path."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-__all__ = ["reference_path", "referenced_paths", "replaced_references"]
+__all__ = ["quoted_columns", "reference_path", "referenced_paths", "replaced_references"]
 
 
 def reference_path(node: exp.Expr) -> tuple[str, ...] | None:
@@ -63,6 +63,16 @@ def replaced_references(
     whole: exp.Expression = root.this
     whole.pop()
     return whole
+
+
+def quoted_columns(names: Iterable[str]) -> list[exp.Expr]:
+    """Name columns as they are spelt.
+
+    Example:
+        >>> [column.sql() for column in quoted_columns(["a.b", "C"])]
+        ['"a.b"', '"C"']
+    """
+    return [exp.column(name, quoted=True) for name in names]
 
 
 def _outermost(tree: exp.Expr) -> list[tuple[exp.Expr, tuple[str, ...]]]:

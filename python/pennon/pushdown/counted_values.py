@@ -20,7 +20,6 @@ from pennon.predicate.typed import is_plain
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pennon.manifest.statistics_texts import ColumnBounds
     from pennon.plan import Column
     from pennon.planning import ScanPlan
 
@@ -78,17 +77,10 @@ def counted_values(
         column = counted[number]
         least, most, values = counted_names(column.id)
         for name, extremes in ((least, bounds.lower), (most, bounds.upper)):
-            if not _has_nan(bounds) and not _has_zero(extremes):
+            if not bounds.has_nan and not _has_zero(extremes):
                 answers[name] = pa.chunked_array([extremes.cast(column.type)])
         answers[values] = pc.subtract(table["num_rows"], bounds.null_count)
     return answers
-
-
-def _has_nan(bounds: ColumnBounds) -> bool:
-    """Whether NaN is among the values of a partition, as the greatest of them."""
-    if not pa.types.is_floating(bounds.upper.type):
-        return False
-    return bool(pc.any(pc.is_nan(bounds.upper), min_count=0).as_py())
 
 
 def _has_zero(extremes: pa.Array) -> bool:

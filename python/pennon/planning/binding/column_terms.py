@@ -177,12 +177,8 @@ class ColumnTerms:
             case exp.TsOrDsToDate() | exp.Date():
                 time = self._time(node.this)
                 return None if time is None else time.to_days()
-            case exp.Year():
-                return self._year(node.this)
             case exp.UnixSeconds() | exp.UnixMillis() | exp.UnixMicros() | exp.StrToUnix():
                 return self._since_epoch(_SINCE_EPOCH[type(node)], node.this)
-            case exp.Month() | exp.Day() | exp.DayOfMonth() | exp.Hour():
-                return self._calendar(type(node).__name__.upper(), node.this)
             case exp.Extract() if node.name.upper() == "YEAR":
                 return self._year(node.expression)
             case exp.Extract():

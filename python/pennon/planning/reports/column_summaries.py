@@ -271,7 +271,7 @@ def _summary(bounds: ColumnBounds, groups: NDArray[np.int64], rows: pa.Array) ->
     none = pa.scalar(None, bounds.lower.type)
     # Of rows that are gone some were NULL, and there are no more NULLs than rows.
     null_count = pc.sum(pc.min_element_wise(bounds.null_count, rows)).as_py()
-    has_nan = _has_nan(bounds)
+    has_nan = bounds.has_nan
     return ColumnSummary(
         none if has_nan else pc.min(bounds.lower),
         pc.max(bounds.upper) if is_bounded and not has_nan else none,
@@ -279,13 +279,6 @@ def _summary(bounds: ColumnBounds, groups: NDArray[np.int64], rows: pa.Array) ->
         _distinct(bounds, has_values, groups),
         bool(pc.all(bounds.is_exact).as_py()),
     )
-
-
-def _has_nan(bounds: ColumnBounds) -> bool:
-    """Whether NaN is among the values: what is the greatest number beside it is not known."""
-    if not pa.types.is_floating(bounds.upper.type):
-        return False
-    return bool(pc.any(pc.is_nan(bounds.upper), min_count=0).as_py())
 
 
 def _groups(plan: ScanPlan, field_id: int) -> NDArray[np.int64]:

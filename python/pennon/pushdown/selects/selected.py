@@ -8,10 +8,24 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.predicate.column_references import quoted_columns
 from pennon.predicate.typed import binary, call, cast, choice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "Selected",
+    "named",
+    "only_columns",
+    "quoted_columns",
+    "random_column",
+    "selected_columns",
+    "selected_from",
+    "selected_table",
+    "varying",
+    "whole_number",
+]
 
 # A SELECT without columns still counts rows.
 _NOTHING: Final = "c"
@@ -62,11 +76,6 @@ def selected_columns(columns: Sequence[exp.Expr]) -> exp.Select:
 def named(tree: exp.Expr, name: str) -> exp.Expr:
     """Give a column its name; the tree becomes a part of it."""
     return exp.alias_(tree, name, quoted=True, copy=False)
-
-
-def quoted_columns(names: Iterable[str]) -> list[exp.Expr]:
-    """Name columns as they are spelt."""
-    return [exp.column(name, quoted=True) for name in names]
 
 
 def random_column() -> exp.Expr:

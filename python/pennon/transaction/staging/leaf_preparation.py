@@ -110,8 +110,10 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
         case _:
             assert_never(change)
     is_own_size = committed.schema.equals(dataset.schema) and not has_initial_defaults(schema)
-    is_own_size = is_own_size and not isinstance(change, ChangeRows | Rewrite)
-    counted = _counted(state, change, committed) if is_own_size else LeafCommit.of(committed)
+    if is_own_size and isinstance(change, Append | Replace):
+        counted = _counted(state, change, committed)
+    else:
+        counted = LeafCommit.of(committed)
     first = change.staged[0] if isinstance(change, Append | Replace) else None
     if state is not None:
         object_id, location, values = state.object_id, state.location, state.values
@@ -176,7 +178,9 @@ def staged_values(part: StagedPartition) -> dict[str, pa.Scalar]:
     }
 
 
-def _counted(state: LeafState | None, change: Change, committed: lance.LanceDataset) -> LeafCommit:
+def _counted(
+    state: LeafState | None, change: Append | Replace, committed: lance.LanceDataset
+) -> LeafCommit:
     """Add up where the manifest knew, else count what the version holds."""
     match change:
         case Append(staged=staged) if state is not None:
@@ -186,7 +190,7 @@ def _counted(state: LeafState | None, change: Change, committed: lance.LanceData
         case Append(staged=staged) | Replace(staged=staged):
             before = (0, 0, 0)
         case _:
-            return LeafCommit(committed.version, 0, 0, 0)
+            assert_never(change)
     return LeafCommit(
         committed.version,
         before[0] + sum(part.num_rows for part in staged),
