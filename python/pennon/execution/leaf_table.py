@@ -2,11 +2,11 @@
 
 A leaf is read through Lance's own table provider, which takes projections and filters and knows
 its row count. A filter that keeps many rows is not given to it, for it would fetch the other
-columns late. How its columns become the requested ones (``leaf/reconciliation.py``) is written as a
-SELECT list: a missing column is a typed NULL, a renamed one an alias, a promoted one a cast. What
-has no such form is scanned first, into batches or into a file: a range of fragments, nested
-columns, and casts that are checked value by value. So are small leaves (``small_leaves.py``),
-because it is faster.
+columns late. How its columns become the requested ones (``leaf/schema/reconciliation.py``) is
+written as a SELECT list: a missing column is a typed NULL, a renamed one an alias, a promoted one a
+cast. What has no such form is scanned first, into batches or into a file: a range of fragments,
+nested columns, and casts that are checked value by value. So are small leaves
+(``small_leaves.py``), because it is faster.
 """
 
 from __future__ import annotations

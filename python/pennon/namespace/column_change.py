@@ -1,4 +1,4 @@
-"""Changes of columns and properties in the form that ``catalog.alter`` takes."""
+"""Changes of columns and properties in the form that ``catalog.ddl.alter`` takes."""
 
 from __future__ import annotations
 

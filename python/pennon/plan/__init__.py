@@ -1,4 +1,4 @@
-"""A query's plan as one tree: decoded once, walked by grouping and by pushdown (design §5)."""
+"""A query's plan as one tree: decoded once, walked by grouping and by pushdown."""
 
 from pennon.plan.aggregate_call import AggregateCall
 from pennon.plan.nodes import (

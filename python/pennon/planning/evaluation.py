@@ -47,7 +47,7 @@ def evaluations(plan: ScanPlan) -> tuple[Evaluation, ...]:
         plan: A plan of ``plan_scan``.
 
     Returns:
-        One for each of ``plan.given``, in their order.
+        One for each of the ``given`` ones of the plan, in their order.
 
     Spec: "Partition Pruning", Appendix D.
     """

@@ -14,7 +14,7 @@ apart, once no NOT stands above them. What comes out consists of
 * equality of tuples, and IN of a few, as that of their fields;
 * TRUE or FALSE alone where that is all.
 
-This is the one place where predicates are rewritten into fewer forms: ``planning.projection.bind``
+This is the one place where predicates are rewritten into fewer forms: ``planning.binding.bind``
 relies on them, and takes whatever else it meets for a condition that only a computation decides.
 
 NULL rules: NOT is pushed down under three-valued logic (``NOT c < 5`` is ``c >= 5``: both are

@@ -1,4 +1,4 @@
-"""What of a query DataFusion computes beside the leaves, exactly as Spark would (design §5)."""
+"""What of a query DataFusion computes beside the leaves, exactly as Spark would: docs/joins.md."""
 
 from pennon.predicate.semantics import Semantics
 from pennon.pushdown.candidates import Candidate, FragmentMode, choose

@@ -1,4 +1,6 @@
-"""Resolves which scans of a query share a derived key, and which operators it serves (design §5).
+"""Resolves which scans of a query share a derived key, and which operators it serves.
+
+For people: docs/joins.md.
 
 A fold over the plan: what is known at a node follows from the node and from what is known at its
 children. A join whose equated attributes carry a common reduction of both sides' expressions

@@ -2,7 +2,7 @@
 
 "Reduces to" means: the coarser value follows from the finer value alone, so partitions can be
 grouped by the coarser one without reading a row. The rules of reduction stand with the
-transforms; the levels of one time column are one composed transform here (design §3).
+transforms; the levels of one time column are one composed transform here: ``spec_functions``.
 
 NULL rules: a reduction maps NULL to NULL; only NULL sources give NULL, except for expressions,
 which are never reduced to anything but themselves.

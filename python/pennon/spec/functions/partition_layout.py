@@ -1,7 +1,7 @@
 """The finest grouping to which all spec versions of a scan's chosen partitions reduce.
 
 A scan over bucket(8) and bucket(16) partitions groups by bucket(8); over months and days by
-months; a field that only one of the versions has is left out (design §5).
+months; a field that only one of the versions has is left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Handles ``derive_keys``: the plan's outline in, keys and fragments out (design §5)."""
+"""Handles ``derive_keys``: the plan's outline in, keys and fragments out."""
 
 from __future__ import annotations
 
