@@ -222,6 +222,23 @@ def test_tables_are_told_apart_in_one_place() -> None:
     assert offences == []
 
 
+def test_layouts_are_asked_for_what_differs_and_not_for_their_names() -> None:
+    """A fourth layout answers the properties of ``TableLayout``; it would be missed by a name."""
+    may_compare = (PACKAGE / "catalog" / "layouts", PACKAGE / "manifest" / "table_layout.py")
+    offences = [
+        f"{named(path)}:{node.lineno}: {ast.unparse(node)}"
+        for path, tree in trees()
+        if not any(place in (path, *path.parents) for place in may_compare)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare | ast.MatchValue)
+        and any(
+            isinstance(part, ast.Attribute) and ast.unparse(part.value) == "TableLayout"
+            for part in ast.walk(node)
+        )
+    ]
+    assert offences == []
+
+
 def all_stored_tables(root: type[StoredTable] = StoredTable) -> Iterator[type[StoredTable]]:
     yield root
     for child in root.__subclasses__():

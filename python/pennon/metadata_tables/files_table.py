@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from pennon.leaf.dataset import leaf_uri, open_leaf
 from pennon.manifest.column_bounds import BESIDE
-from pennon.manifest.table_layout import TableLayout
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 from pennon.metadata_tables.partition_tuple import (
     LEAF_COLUMNS,
@@ -50,7 +49,7 @@ _OF_FRAGMENTS = pa.schema(
 
 
 def _schema(snapshot: Snapshot) -> pa.Schema:
-    metrics = metrics_field(snapshot) if snapshot.layout is TableLayout.PARTITIONED else []
+    metrics = metrics_field(snapshot) if snapshot.layout.records_commits else []
     return pa.schema([*tuple_fields(snapshot), *LEAF_COLUMNS, *_OF_FRAGMENTS, *metrics])
 
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from pennon.manifest.column_bounds import BESIDE
 from pennon.manifest.partition_name import partition_names
-from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.last_changes import last_changes
 from pennon.manifest.versions.manifest_history import versions_until
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
@@ -46,7 +45,7 @@ _LAST_CHANGE = (
 def _schema(snapshot: Snapshot) -> pa.Schema:
     counts = [pa.field(name, pa.int64()) for name in _COUNTS]
     others = [pa.field("read_version", pa.uint64()), pa.field("name", pa.utf8())]
-    metrics = metrics_field(snapshot) if snapshot.layout is TableLayout.PARTITIONED else []
+    metrics = metrics_field(snapshot) if snapshot.layout.records_commits else []
     own = [*tuple_fields(snapshot), *LEAF_COLUMNS, *counts, *others, *_LAST_CHANGE]
     return pa.schema([*own, *metrics])
 
@@ -70,7 +69,7 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
 def _last_change(snapshot: Snapshot, leaves: pa.Table) -> dict[str, pa.Array]:
     """Tell at which version each partition became what it is; NULL where that is not known."""
     versions: list[int | None] = [None] * len(leaves)
-    if snapshot.layout is TableLayout.PARTITIONED:
+    if snapshot.layout.records_commits:
         changes = last_changes(snapshot)
         versions = list(map(changes.get, leaves["object_id"].to_pylist()))
     listed = versions_until(snapshot) if any(versions) else None

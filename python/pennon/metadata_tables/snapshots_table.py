@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.errors import NamespaceHasNoManifest
-from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.dataset_history import dataset_history
 from pennon.manifest.versions.history import HistoryEntry, history
 from pennon.manifest.versions.manifest_history import versions_until
@@ -62,13 +61,13 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
 def _entries(snapshot: Snapshot) -> dict[int, HistoryEntry]:
     """Give what made each version; nothing is known of a table that was dropped meanwhile."""
     location = snapshot.location
-    if snapshot.layout is TableLayout.PLAIN:
-        entries = dataset_history(snapshot.manifest, location)
-    else:
+    if snapshot.layout.has_manifest:
         try:
             entries = history(location, snapshot.storage_options)
         except NamespaceHasNoManifest:
             return {}
+    else:
+        entries = dataset_history(snapshot.manifest, location)
     return {entry.version: entry for entry in entries}
 
 

@@ -10,7 +10,6 @@ from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.tables.opened_location import check_is_there, missed_by_name
 from pennon.catalog.tables.row_history import read_changes
 from pennon.errors import NamespacePinned
-from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.dataset_history import dataset_history
 from pennon.manifest.versions.history import HistoryEntry, history
 from pennon.manifest.versions.tags import Tag, tags_of
@@ -118,7 +117,7 @@ class OpenTable:
             >>> letters.is_draft
             False
         """
-        return self.snapshot.layout is TableLayout.DRAFT
+        return self.snapshot.layout.is_only_read
 
     @property
     def schema(self) -> pa.Schema:

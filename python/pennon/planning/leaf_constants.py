@@ -11,7 +11,6 @@ from pennon.leaf.read.metadata_columns import SPEC_VERSIONS
 from pennon.leaf.read.partition_constants import constant_texts
 from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.partition_struct import spec_versions
-from pennon.manifest.table_layout import TableLayout
 
 if TYPE_CHECKING:
     from pennon.planning.scan_plan import ScanPlan
@@ -33,7 +32,7 @@ def with_constants(plan: ScanPlan, asked: pa.Schema) -> ScanPlan:
     Returns:
         The plan, unchanged where nothing is wanted; a plain table has NULLs.
     """
-    if plan.snapshot.layout is TableLayout.PLAIN:
+    if not plan.snapshot.layout.has_manifest:
         return plan
     texts = leaf_constants(plan.table, asked)
     if texts is None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from pennon.errors import StreamSourceChanged, StreamSourceRefused
 from pennon.leaf import open_leaf
 from pennon.manifest.commits.commit_lookup import Rewrites, is_rewritten, rewritten_leaves
-from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.history import history
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def added_rows(before: Snapshot, after: Snapshot, *, skips_changes: bool) -> lis
 
     @cache
     def rewrites() -> Rewrites:
-        if after.layout is not TableLayout.PARTITIONED:
+        if not after.layout.records_commits:
             return {}
         return rewritten_leaves(after.location, after.storage_options)
 
@@ -178,7 +177,7 @@ def _runs(places: list[int]) -> Iterator[tuple[int, int]]:
 
 def _operation(snapshot: Snapshot) -> str:
     """Name what made a version, as the history of the table does."""
-    if snapshot.layout is not TableLayout.PARTITIONED:
+    if not snapshot.layout.records_commits:
         return "commit"
     entries = history(snapshot.location, snapshot.storage_options, after=snapshot.version - 1)
     return next(

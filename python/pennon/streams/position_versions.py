@@ -12,7 +12,6 @@ from pennon.errors import (
 )
 from pennon.manifest.dataset.storage import version_numbers
 from pennon.manifest.table_identity import has_secret, table_id
-from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.manifest_history import committed_at
 from pennon.streams.stream_position import BEGINNING, StreamPosition
 
@@ -106,4 +105,4 @@ def _check_table(snapshot: Snapshot, position: StreamPosition) -> None:
 
 
 def _id_of(snapshot: Snapshot) -> str:
-    return table_id(snapshot) if snapshot.layout is TableLayout.PARTITIONED else ""
+    return table_id(snapshot) if snapshot.layout.records_commits else ""

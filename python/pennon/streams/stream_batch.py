@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from pennon.errors import StreamColumnsChanged
 from pennon.leaf.schema.promotion import is_promotable
-from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.manifest_history import committed_at
 from pennon.planning import plan_scan
 from pennon.planning.leaf_constants import CONSTANTS, leaf_constants, with_constants
@@ -128,7 +127,7 @@ def _constants(
 ) -> Sequence[str | None]:
     """Give what the splits of added rows carry for metadata columns, as of their own version."""
     none: list[str | None] = [None] * len(added)
-    if not len(asked) or after.layout is not TableLayout.PARTITIONED:
+    if not len(asked) or not after.layout.records_commits:
         return none
     ids = pa.array([rows.object_id for rows in added], pa.utf8())
     leaves = after.leaves().table

@@ -12,11 +12,11 @@ from pennon.catalog.table_name import check_name
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import PathNotTable, RegistrationRefused, TableNotFound
 from pennon.manifest.dataset.storage import MANIFEST
-from pennon.manifest.table_layout import TableLayout
 
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
     from pennon.catalog.directory import Name
+    from pennon.catalog.layouts import StoredTable
 
 __all__ = ["register_table"]
 
@@ -58,20 +58,19 @@ def register_table(catalog: Catalog, identifier: Name, path: str) -> Table:
     directory.check_absent(identifier)
     location = _one_spelling(catalog, catalog.address(path))
     try:
-        layout = load(catalog, (location,)).snapshot.layout
+        stored = load(catalog, (location,)).stored
     except TableNotFound as error:
         near = f"nothing readable is at {location}"
         raise TableNotFound(table=catalog.full_name(identifier), near=near) from error
-    _check_whole(catalog, identifier, location, layout)
+    _check_whole(catalog, identifier, location, stored)
     _check_unnamed(catalog, directory, identifier, location)
-    is_plain = layout is TableLayout.PLAIN
-    (directory.register_plain if is_plain else directory.register)(identifier, location)
+    stored.register(directory, identifier, location)
     try:
         # Again: of writers that all found it without a name, none but the first may go on. Two
         # that see each other both give way, for a table with two names loses its files with one.
         _check_unnamed(catalog, directory, identifier, location)
     except RegistrationRefused:
-        (directory.deregister_plain if is_plain else directory.deregister)(identifier)
+        stored.deregister(directory, identifier)
         raise
     return load(catalog, identifier)
 
@@ -89,17 +88,19 @@ def _one_spelling(catalog: Catalog, location: str) -> str:
     return real if below == real else catalog.prefix + below
 
 
-def _check_whole(catalog: Catalog, identifier: Name, location: str, layout: TableLayout) -> None:
+def _check_whole(catalog: Catalog, identifier: Name, location: str, stored: StoredTable) -> None:
     """Refuse parts of tables, and what could be read under the name, but not be dropped."""
-    if layout is TableLayout.DRAFT:
+    if stored.snapshot.layout.is_only_read:
         why = "it is a table of the older draft, which the catalog knows by its place"
         advice = "Migrate it first: pennon migrate"
-    elif layout is TableLayout.PLAIN and location.rpartition("/")[2] == MANIFEST:
+    elif stored.has_manifest:
+        return
+    elif location.rpartition("/")[2] == MANIFEST:
         why, advice = "it is the manifest of a namespace", "Name the folder that it is in"
-    elif layout is TableLayout.PLAIN and f"{_folder(location)}/" != catalog.prefix:
+    elif f"{_folder(location)}/" != catalog.prefix:
         why = "a plain dataset has to be right below the root, and a partition is no table"
         advice = "Move it there, or read it by its path"
-    elif layout is TableLayout.PLAIN and len(identifier) == 1:
+    elif len(identifier) == 1:
         why = "a plain dataset has its name in a namespace"
         advice = "Create a namespace, and register it there"
     else:

@@ -210,6 +210,14 @@ class PartitionedTable(StoredTable):
         """Move the name's registration."""
         replace_partitioned(directory, identifier, self.snapshot.location, location)
 
+    def register(self, directory: Directory, identifier: Name, location: str) -> None:
+        """Record the name as that of a namespace, with its place."""
+        directory.register(identifier, location)
+
+    def deregister(self, directory: Directory, identifier: Name) -> None:
+        """Take the record out."""
+        directory.deregister(identifier)
+
     def delete_datasets(self) -> None:
         """Delete all leaves that any version knows, and the manifest at last."""
         location, storage = self.snapshot.location, self.snapshot.storage_options

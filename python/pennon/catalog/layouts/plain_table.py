@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -40,8 +40,6 @@ class PlainTable(StoredTable):
     """A plain dataset at one version."""
 
     snapshot: PlainSnapshot
-
-    has_manifest: ClassVar[bool] = False
 
     @classmethod
     def open_base(
@@ -157,6 +155,14 @@ class PlainTable(StoredTable):
     def pass_name_on(self, directory: Directory, identifier: Name, location: str) -> None:
         """Take the name; the dataset stays where it is."""
         point_to_namespace(directory, identifier, self.snapshot.location, location)
+
+    def register(self, directory: Directory, identifier: Name, location: str) -> None:
+        """Record the name as ``lance_namespace`` does that of any dataset."""
+        directory.register_plain(identifier, location)
+
+    def deregister(self, directory: Directory, identifier: Name) -> None:
+        """Take the record out."""
+        directory.deregister_plain(identifier)
 
     def delete_datasets(self) -> None:
         """Delete the dataset."""

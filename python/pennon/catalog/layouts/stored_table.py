@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pennon.catalog.replacement import whole_partitions
 from pennon.catalog.write_mode import WriteMode
@@ -59,8 +59,10 @@ class StoredTable(ABC):
     name: str
     snapshot: Snapshot
 
-    has_manifest: ClassVar[bool] = True
-    """Whether it has a ``__manifest``, and so a metadata of its own."""
+    @property
+    def has_manifest(self) -> bool:
+        """Whether it has a ``__manifest``, and so a metadata of its own."""
+        return self.snapshot.layout.has_manifest
 
     @property
     def target(self) -> WriteTarget:
@@ -310,6 +312,20 @@ class StoredTable(ABC):
         Raises:
             WriteConflict: Another writer replaced or dropped the table.
         """
+
+    @abstractmethod
+    def register(self, directory: Directory, identifier: Name, location: str) -> None:
+        """Make the table known under a name.
+
+        Args:
+            directory: The catalog's.
+            identifier: The name, which nothing has.
+            location: Where the table is, in the spelling that is recorded.
+        """
+
+    @abstractmethod
+    def deregister(self, directory: Directory, identifier: Name) -> None:
+        """Forget the name; the files stay."""
 
     @abstractmethod
     def delete_datasets(self) -> None:

@@ -203,11 +203,11 @@ def reopen(
     """
     snapshot: Snapshot | None = None
     with by_name(name):
-        if layout is TableLayout.PLAIN:
-            snapshot = open_plain(location, version, None, storage)
-        else:
+        if layout.has_manifest:
             with contextlib.suppress(NamespaceHasNoManifest):
                 snapshot = open_snapshot(location, version, None, storage)
+        else:
+            snapshot = open_plain(location, version, None, storage)
     if snapshot is None:
         raise TableNotFound(table=name, near=DROPPED)
     if _of_table(snapshot.identity) != _of_table(identity):

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from pennon.cli.output.row_format import display_width
 from pennon.manifest.partition_name import partition_names
 from pennon.manifest.partition_struct import spec_versions
-from pennon.manifest.table_layout import TableLayout
 from pennon.planning.reports.scan_report import readable_size
 
 if TYPE_CHECKING:
@@ -57,8 +56,7 @@ def table_picture(
         f"{column.type}{'' if column.nullable else ' not null'}" for column in namespace.schema
     ]
     yield from _aligned(list(zip(namespace.schema.names, kinds, strict=True)))
-    is_partitioned = snapshot.layout is not TableLayout.PLAIN
-    of_leaves = spec_versions(plan.table) if is_partitioned else None
+    of_leaves = spec_versions(plan.table) if snapshot.layout.has_manifest else None
     for version, fields in specs.items():
         is_current = version == snapshot.current_spec.spec_version
         yield ""
@@ -67,7 +65,7 @@ def table_picture(
         yield from _aligned([(name, f"= {call}") for name, call in fields.items()])
         if not fields:
             yield "  one leaf, no partition field"
-    if is_partitioned:
+    if snapshot.layout.has_manifest:
         yield from _largest(namespace, plan.table)
     if snapshot.properties:
         yield ""

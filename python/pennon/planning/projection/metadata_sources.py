@@ -22,7 +22,6 @@ from pennon.leaf.read.metadata_columns import (
 )
 from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.partition_struct import struct_fields
-from pennon.manifest.table_layout import TableLayout
 from pennon.planning.binding.source_columns import resolve_column
 from pennon.planning.projection.inclusive_projection import ProjectedField
 from pennon.transforms.identity import Identity
@@ -52,7 +51,7 @@ def metadata_sources(snapshot: Snapshot, version: int) -> tuple[ProjectedField, 
 
     Spec: "Partition Spec", "Manifest Table Schema".
     """
-    if snapshot.layout is TableLayout.PLAIN:
+    if not snapshot.layout.has_manifest:
         return ()
     metadata_columns = [field for field in known_columns(snapshot) if is_metadata_column(field)]
     schema, names = pa.schema(metadata_columns), {field.name for field in metadata_columns}

@@ -18,7 +18,6 @@ from pennon.catalog.upstream.partition_namespaces import described_properties
 from pennon.errors import NamespaceNotFound, TableNotFound
 from pennon.maintenance.calls.procedures import PROCEDURES
 from pennon.maintenance.calls.procedures import call as call_procedure
-from pennon.manifest.table_layout import TableLayout
 from pennon.worker.messages import messages as m
 from pennon.worker.plans.kept_plans import snapshot_of
 from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_change
@@ -189,7 +188,7 @@ _replies: Final[Cache[m.TableReply]] = Cache(
 def _described(table: Table) -> m.TableReply:
     """Describe a table; Spark loads each one twice per query, which are seldom two versions."""
     snapshot = table.snapshot
-    if snapshot.layout is not TableLayout.PARTITIONED or not snapshot.names_leaf_versions:
+    if not snapshot.layout.records_commits or not snapshot.names_leaf_versions:
         return _description(table)
     storage = storage_identity(snapshot.storage_options)
     detail = (table.name, table.is_managed)
