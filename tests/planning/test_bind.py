@@ -87,6 +87,51 @@ def test_a_predicate_is_bound_to_the_types_of_its_columns(predicate: str, filter
     assert _bound(predicate) == filter_sql
 
 
+@pytest.mark.parametrize(
+    ("predicate", "same"),
+    [
+        ("((i)) > (5)", "i > 5"),
+        ("(i) IN ((1), (2))", "i IN (1, 2)"),
+        ("(CAST((i) AS DOUBLE)) = (7)", "i = 7"),
+        ("(year((d))) = (2012)", "d BETWEEN DATE '2012-01-01' AND DATE '2012-12-31'"),
+        ("(ts + INTERVAL 1 DAY) > TIMESTAMP '2020-01-02 00:00:00'",
+         "ts > TIMESTAMP '2020-01-01 00:00:00'"),
+        ("TIMESTAMP '2020-01-02 00:00:00' <= (((ts)) - INTERVAL 2 HOURS)",
+         "ts >= TIMESTAMP '2020-01-02 02:00:00'"),
+        ("(date_trunc('MONTH', (n))) = TIMESTAMP_NTZ '2012-02-01 00:00:00'",
+         "n >= TIMESTAMP_NTZ '2012-02-01 00:00:00' AND n < TIMESTAMP_NTZ '2012-03-01 00:00:00'"),
+        ("(top).inner = 3", "top.inner = 3"),
+        ("(i + 1) > 5", "i + 1 > 5"),
+    ],
+)  # fmt: skip
+def test_parentheses_around_an_operand_change_nothing(predicate: str, same: str) -> None:
+    """The rows are the same, and what is a range without them is one with them."""
+    times = [datetime(2019, 12, 31, tzinfo=UTC) + timedelta(hours=hour) for hour in range(60)]
+    days = [datetime(2011, 12, 1, tzinfo=UTC) + timedelta(days=day) for day in range(420)]
+    count = max(len(times), len(days))
+    rows = {
+        "i": pa.array([*range(-3, 12), *[None] * (count - 15)], pa.int32()),
+        "d": pa.array([day.date() for day in days], pa.date32()),
+        "ts": pa.array([*times, *[None] * (count - len(times))], pa.timestamp("us", "UTC")),
+        "n": pa.array([day.replace(tzinfo=None) for day in days], pa.timestamp("us")),
+        "Top": pa.array(
+            [{"Inner": number % 5} for number in range(count)], _SCHEMA.field("Top").type
+        ),
+        "at": pa.array(range(count)),
+    }
+    kept = [
+        rows_over(f"SELECT `at` FROM `t` WHERE {_bound(sql)} ORDER BY 1", {"t": pa.table(rows)})[
+            "at"
+        ]
+        for sql in (predicate, same)
+    ]
+    assert kept[0].to_pylist() == kept[1].to_pylist() != []
+    is_computed = {
+        "greatest" in _bound(sql) or "date_part" in _bound(sql) for sql in (predicate, same)
+    }
+    assert len(is_computed) == 1
+
+
 def test_float_literals_that_spark_compares_inexactly_stay_as_they_are() -> None:
     huge = "CAST('9007199254740993' AS DOUBLE)"
     assert "`l` =" not in _bound(f"CAST(l AS DOUBLE) = {huge}")

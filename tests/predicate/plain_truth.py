@@ -21,6 +21,10 @@ _COMPARED: dict[type[exp.Expr], Callable[[Any, Any], object]] = {
     exp.GT: operator.gt,
     exp.GTE: operator.ge,
 }
+_ARITHMETIC: dict[type[exp.Expr], Callable[[Any, Any], object]] = {
+    exp.Add: operator.add,
+    exp.Mul: operator.mul,
+}
 _TEXT_TESTS: dict[type[exp.Expr], Callable[[str, str], bool]] = {
     exp.StartsWith: str.startswith,
     exp.EndsWith: str.endswith,
@@ -80,8 +84,8 @@ def _of_operands(node: exp.Expr, row: Mapping[str, object]) -> object:
         case exp.Like():
             found = _strict(_like("\\"), subject, _value(node.expression, row))
             return _not(found) if node.args.get("negate") else found
-    compared = _COMPARED.get(type(node)) or _TEXT_TESTS[type(node)]
-    return _strict(compared, subject, _value(node.expression, row))
+    computed = {**_COMPARED, **_ARITHMETIC, **_TEXT_TESTS}[type(node)]
+    return _strict(computed, subject, _value(node.expression, row))
 
 
 def _strict(function: Callable[..., object], left: object, right: object) -> object:
