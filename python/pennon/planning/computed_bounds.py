@@ -21,7 +21,6 @@ from sqlglot import exp
 from pennon.manifest.format.column_statistics import is_counted_type
 from pennon.manifest.statistics_texts import ColumnBounds
 from pennon.planning.binding.bound_predicate import ComputedCondition, SourceColumn
-from pennon.planning.binding.source_columns import column_path
 from pennon.planning.possible_values import (
     PossibleValues,
     arithmetic,
@@ -34,6 +33,7 @@ from pennon.planning.possible_values import (
     negated,
     null_safe_equal,
 )
+from pennon.predicate.column_references import reference_path
 from pennon.predicate.connectives import operands
 from pennon.predicate.typed import has_more_nodes
 from pennon.predicate.values.literals import arrow_type, literal_value
@@ -126,7 +126,7 @@ class _Walk:
         literal = literal_value(node)
         if literal is not None:
             return PossibleValues.of_literal(literal, self.num_leaves)
-        path = column_path(node)
+        path = reference_path(node)
         if path is not None:
             return self.columns.get(path)
         match node:
