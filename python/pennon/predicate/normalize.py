@@ -232,11 +232,11 @@ def _typed(node: exp.Expression) -> exp.Expression:
     if isinstance(node, exp.Paren) and isinstance(node.this, exp.Column | exp.Dot | exp.Paren):
         return _typed(node.this.pop())
     part = _CALENDAR.get(type(node))
-    if part is not None:
-        source = node.this
-        # The parser puts it around what has a date; the hour of a date is another.
-        if isinstance(source, exp.TsOrDsToDate) and part != "HOUR":
-            source = source.this
+    source = node.this
+    # The parser puts it around what has a date; the hour of a date is another.
+    if isinstance(source, exp.TsOrDsToDate) and part != "HOUR":
+        source = source.this
+    if part is not None and isinstance(source, exp.Expression):
         return exp.Extract(this=exp.var(part), expression=_typed(source.pop()))
     for child in list(node.iter_expressions()):
         if not isinstance(child, _OPAQUE):

@@ -36,6 +36,8 @@ _PARENTHESES: Final = re.compile(r"[()]")
 _PATH: Final = re.compile(r"`(?:[^`]|``)+`(?:\.`(?:[^`]|``)+`)*")
 _NAME: Final = re.compile(r"`((?:[^`]|``)+)`")
 # What the parser says of an operator without its other side: the names of its own classes.
+# What sqlglot raises where it takes apart the arguments of a call that has too few, or other ones.
+_MISREAD: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _MISSING: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
 
 
@@ -119,6 +121,8 @@ def _parsed(sql: str) -> exp.Expression:
         raise _failure(sql, reason, first.get("line"), first.get("col")) from error
     except TokenError as error:
         raise _failure(sql, "a text or a name does not end", None, None) from error
+    except _MISREAD as error:
+        raise _failure(sql, "a function has not the arguments that it takes", None, None) from error
     if isinstance(tree, exp.Query | exp.Command | exp.Block):
         raise _failure(sql, "it is no expression", None, None)
     if _is_too_deep(tree):

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import ClassVar, Final
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
+
+# The strongest first; shifts are stronger still.
+_BITS: Final[Mapping[TokenType, type[exp.Expr]]] = {
+    TokenType.AMP: exp.BitwiseAnd,
+    TokenType.CARET: exp.BitwiseXor,
+    TokenType.PIPE: exp.BitwiseOr,
+}
 
 
 def _trunc(arguments: list[exp.Expr]) -> exp.Expr:
@@ -26,13 +34,22 @@ def _date_trunc(arguments: list[exp.Expr]) -> exp.Expr:
             return exp.Anonymous(this="date_trunc", expressions=arguments)
 
 
+def _regexp_replace(arguments: list[exp.Expr]) -> exp.Expr:
+    match arguments:
+        case [_, _, _, *_]:
+            return exp.RegexpReplace.from_arg_list(arguments)
+        case _:  # sqlglot writes none that removes what matches
+            return exp.Anonymous(this="regexp_replace", expressions=arguments)
+
+
 def _is_unit(unit: exp.Expr) -> bool:
     """Whether sqlglot takes a unit as it is stated.
 
     It reads ``Q`` as ``QUARTER``, and a column as the unit of its name. Spark knows no such letter
     and makes NULL of it.
     """
-    return unit.is_string and unit.name.upper() not in exp.TimeUnit.UNABBREVIATED_UNIT_NAME
+    name = unit.name.upper()
+    return unit.is_string and name != "" and name not in exp.TimeUnit.UNABBREVIATED_UNIT_NAME
 
 
 class SparkSql(Spark):
@@ -60,8 +77,42 @@ class SparkSql(Spark):
                 this="date_format", expressions=arguments
             ),
             "DATE_TRUNC": _date_trunc,
+            "REGEXP_REPLACE": _regexp_replace,
             "TRUNC": _trunc,
             "FROM_UNIXTIME": lambda arguments: exp.Anonymous(
                 this="from_unixtime", expressions=arguments
             ),
         }
+        TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {
+            **SparkParser.TERM,
+            TokenType.DPIPE: exp.DPipe,
+        }
+
+        def _parse_bitwise(self) -> exp.Expr | None:
+            """Read operators of bits by Spark's four levels, which are one to sqlglot."""
+            level = self._parse_shift
+            for token, operator in _BITS.items():
+                level = partial(self._parse_bits, token, operator, level)
+            return level()
+
+        def _parse_bits(
+            self,
+            token: TokenType,
+            operator: type[exp.Expr],
+            read: Callable[[], exp.Expr | None],
+        ) -> exp.Expr | None:
+            this = read()
+            while self._match(token):
+                this = self.expression(operator(this=this, expression=read()))
+            return this
+
+        def _parse_shift(self) -> exp.Expr | None:
+            this = self._parse_term()
+            while True:
+                if self._match_pair(TokenType.LT, TokenType.LT):
+                    operator: type[exp.Expr] = exp.BitwiseLeftShift
+                elif self._match_pair(TokenType.GT, TokenType.GT):
+                    operator = exp.BitwiseRightShift
+                else:
+                    return this
+                this = self.expression(operator(this=this, expression=self._parse_term()))

@@ -48,3 +48,22 @@ def test_partitions_of_hours_are_no_answer_where_clocks_are_half_an_hour_ahead(
             f"SELECT date_trunc('DAY', ts), count(*), max(ts) FROM {table} GROUP BY 1",
         ):
             assert "answered by the manifest" not in assert_same(spark, query)
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Australia/Lord_Howe"])
+def test_hours_are_added_as_time_that_passes_and_intervals_by_the_clocks(
+    spark: SparkSession, zone: str
+) -> None:
+    """The clocks of both zones change by an hour, or by half of one, within these days."""
+    table = "lance.fragments.changing_clocks"
+    spark.sql(
+        f"CREATE OR REPLACE TABLE {table} AS SELECT id, TIMESTAMP '2021-10-01 05:30:00Z'"
+        " + make_dt_interval(0, 7 * CAST(id AS INT)) AS ts FROM range(300)"
+    )
+    with conf(spark, {"spark.sql.session.timeZone": zone}):
+        assert_same(
+            spark,
+            "SELECT id, max(timestampadd(HOUR, 24, ts)), max(dateadd(MINUTE, -1500, ts)),"
+            " max(timestampadd(SECOND, 86400, ts)), max(timestampadd(DAY, 1, ts)),"
+            f" max(ts + INTERVAL '25' HOUR), max(ts - INTERVAL '49' HOUR) FROM {table} GROUP BY id",
+        )

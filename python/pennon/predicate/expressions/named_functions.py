@@ -18,6 +18,7 @@ from pennon.predicate.expressions import (
     time_spans,
 )
 from pennon.predicate.expressions.arithmetic import decimal_of_unscaled, unscaled
+from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.quotients import average, quotient
 from pennon.predicate.expressions.texts import parsed_texts, text_parts
 from pennon.predicate.expressions.texts.text_operands import texts
@@ -25,7 +26,7 @@ from pennon.predicate.like import like_call
 from pennon.predicate.predicate_text import shortened_predicate
 from pennon.predicate.semantics import Declined
 from pennon.predicate.spark_dialect import SparkSql
-from pennon.predicate.typed import Typed, integer
+from pennon.predicate.typed import ZONED, Typed, integer
 from pennon.predicate.values.literals import literal_value
 from pennon.predicate.values.time_units import MICROS_PER_SECOND
 
@@ -101,7 +102,7 @@ def named_function(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed
             return text_functions.cased(type(node), read(node.this))
         case exp.Length():
             return text_functions.length(read(node.this))
-        case exp.Substring():
+        case exp.Substring() if node.args.get("start") is not None:
             count = node.args.get("length")
             return text_functions.substring(
                 read(node.this),
@@ -119,7 +120,7 @@ def named_function(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed
                 None if taken is None else read(taken),
                 str(node.args.get("position") or "BOTH").upper(),
             )
-        case exp.StrPosition() if _is_first(node.args.get("position")):
+        case exp.StrPosition() if _are_first(node, "position", "occurrence"):
             return text_functions.position(read(node.this), read(node.args["substr"]))
         case exp.Replace():
             written = node.args.get("replacement") or exp.Literal.string("")
@@ -140,7 +141,9 @@ def _rewritten(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
             return text_functions.joined([read(expression) for expression in node.expressions])
         case exp.RegexpLike() if node.args.get("flag") is None:
             return text_functions.matched(read(node.this), read(node.expression))
-        case exp.RegexpReplace() if _is_first(node.args.get("position")):
+        case exp.RegexpReplace() if node.args.get("replacement") is not None and _are_first(
+            node, "position", "occurrence"
+        ):
             pair = read(node.expression), read(node.args["replacement"])
             return text_functions.replaced_matches(read(node.this), *pair)
         case exp.RegexpExtract():
@@ -205,25 +208,20 @@ def _time(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
             return time_functions.truncated_date(unit, read(node.this), semantics)
         case exp.TsOrDsAdd() if node.text("unit").upper() == "DAY":
             days, is_backward = _days(node.expression)
-            return time_functions.moved_by_days(
-                read(node.this), read(days), is_backward=is_backward
-            )
+            return time_spans.moved_by_days(read(node.this), read(days), is_backward=is_backward)
         case exp.DateDiff() if node.args.get("unit") is None:
             end, start = _date_of(read, node.this), _date_of(read, node.expression)
             return time_functions.days_between(end, start, semantics)
         case exp.AddMonths():
             months = exp.Interval(this=node.expression.copy(), unit=exp.var("MONTH"))
-            return time_functions.moved_by_interval(
-                time_functions.date(read(node.this)),
-                months,
-                semantics,
-                is_backward=False,
-            )
+            day = time_functions.date(read(node.this))
+            return time_spans.moved_by_interval(day, months, semantics)
         case exp.TimestampAdd():
             interval = exp.Interval(this=node.expression.copy(), unit=node.args["unit"].copy())
-            return time_functions.moved_by_interval(
-                read(node.this), interval, semantics, is_backward=False
-            )
+            moment = read(node.this)
+            if moment.type == pa.date32():
+                moment = converted(moment, ZONED, semantics)
+            return time_spans.moved_by_interval(moment, interval, semantics, is_elapsed=True)
         case exp.TimestampDiff():
             moments = read(node.expression), read(node.this)
             return time_spans.units_between(node.text("unit").upper(), *moments, semantics)
@@ -374,6 +372,8 @@ def _days(node: exp.Expr) -> tuple[exp.Expr, bool]:
     return (node.this if is_backward else node), is_backward
 
 
-def _is_first(position: exp.Expr | None) -> bool:
-    literal = pa.scalar(1) if position is None else literal_value(position)
-    return literal is not None and literal.as_py() == 1
+def _are_first(node: exp.Expr, *names: str) -> bool:
+    """Whether a text is searched from its beginning, for what comes first."""
+    stated = [value for name in names if (value := node.args.get(name)) is not None]
+    literals = [literal_value(value) for value in stated]
+    return all(literal is not None and literal.as_py() == 1 for literal in literals)

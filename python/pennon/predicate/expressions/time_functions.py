@@ -24,11 +24,7 @@ from pennon.predicate.expressions.times import calendar_cycles, time_texts, zone
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import NTZ, ZONED, Typed, binary, call, cast, integer
 from pennon.predicate.values.literals import literal_value
-from pennon.predicate.values.time_units import (
-    MICROS_BY_NAME,
-    MICROS_PER_DAY,
-    MICROS_PER_SECOND,
-)
+from pennon.predicate.values.time_units import MICROS_BY_NAME, MICROS_PER_DAY, MICROS_PER_SECOND
 from pennon.starting_jvm import starting_jvm
 
 if TYPE_CHECKING:
@@ -48,18 +44,23 @@ _DATE_PARTS: Final[Mapping[str, str]] = {
     "WEEKOFYEAR": "WEEK",
 }
 _TIME_PARTS: Final = frozenset({"HOUR", "MINUTE", "SECOND"})
+MICROS_OF_UNITS: Final[Mapping[str, int]] = {
+    **MICROS_BY_NAME,
+    "DD": MICROS_PER_DAY,
+    "WEEK": 7 * MICROS_PER_DAY,
+}
+# From which day they count, and the number that it has.
+_WEEK_PARTS: Final[Mapping[str, tuple[str, int]]] = {
+    **dict.fromkeys(("DAYOFWEEK", "DOW"), ("SUNDAY", 1)),
+    **dict.fromkeys(("DAYOFWEEK_ISO", "DOW_ISO"), ("MONDAY", 1)),
+    "WEEKDAY": ("MONDAY", 0),
+}
 _MONTH_UNITS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
     "QUARTER": "QUARTER",
     **dict.fromkeys(("MONTH", "MON", "MM"), "MONTH"),
     "WEEK": "WEEK",
 }
-_MICROS: Final[Mapping[str, int]] = {
-    **MICROS_BY_NAME,
-    "DD": MICROS_PER_DAY,
-    "WEEK": 7 * MICROS_PER_DAY,
-}
-_MONTHS: Final[Mapping[str, int]] = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _DAY_NAMES: Final = (
     ("MO", "MON", "MONDAY"),
     ("TU", "TUE", "TUESDAY"),
@@ -105,7 +106,7 @@ def part(name: str, value: Typed, semantics: Semantics) -> Typed:
         Declined: The field is not one of both engines, or the value has none.
     """
     source = local(value, semantics)
-    if name in ("DAYOFWEEK", "DOW", "WEEKDAY", "DAYOFWEEK_ISO"):
+    if name in _WEEK_PARTS:
         return Typed(_day_of_week(name, source), _INT)
     field = _DATE_PARTS.get(name)
     if field is None:
@@ -130,9 +131,9 @@ def _field(name: str, tree: exp.Expr) -> exp.Expr:
 
 
 def _day_of_week(name: str, source: Typed) -> exp.Expr:
-    if name in ("DAYOFWEEK", "DOW"):
-        return cast(binary(exp.Add, _part("DOW", source), integer(1, _INT)), _INT)
-    return cast(_since_monday(source), _INT)
+    first, number = _WEEK_PARTS[name]
+    days = _part("DOW", source) if first == "SUNDAY" else _since_monday(source)
+    return cast(binary(exp.Add, days, integer(number, _INT)), _INT)
 
 
 def _since_monday(source: Typed) -> exp.Expr:
@@ -173,7 +174,7 @@ def truncated_date(unit: str, value: Typed, semantics: Semantics) -> Typed:
 def _first_day(unit: str, day: exp.Expr) -> exp.Expr:
     if unit == "WEEK":
         since = _since_monday(Typed(day, pa.date32()))
-        return _moved(day, binary(exp.Sub, integer(0, _INT), since))
+        return moved_days(day, binary(exp.Sub, integer(0, _INT), since))
     source = Typed(day, pa.date32())
     return calendar_cycles.moved_in_cycles(source, partial(_first_known_day, unit))
 
@@ -205,13 +206,13 @@ def truncated(unit: str, value: Typed, semantics: Semantics) -> Typed:
         # Of two midnights Spark takes the one before the time since 4.3, and the first one before.
         is_first = starting_jvm().spark.startswith(_FIRST_MIDNIGHTS)
         return zoned_times.moment(day, semantics, near=None if is_first else value)
-    if unit not in _MICROS:
+    if unit not in MICROS_OF_UNITS:
         raise Declined(why=f"date_trunc to {unit}")
-    if value.type == ZONED and _MICROS[unit] <= MICROS_PER_SECOND:
+    if value.type == ZONED and MICROS_OF_UNITS[unit] <= MICROS_PER_SECOND:
         # Offsets are whole seconds.
         micros = Typed(cast(cast(value.tree, _LONG), NTZ), NTZ)
-        return Typed(cast(cast(_floored(micros.tree, _MICROS[unit]), _LONG), ZONED), ZONED)
-    start = Typed(_floored(source.tree, _MICROS[unit]), NTZ)
+        return Typed(cast(cast(_floored(micros.tree, MICROS_OF_UNITS[unit]), _LONG), ZONED), ZONED)
+    start = Typed(_floored(source.tree, MICROS_OF_UNITS[unit]), NTZ)
     return start if value.type == NTZ else zoned_times.moment(start, semantics, near=value)
 
 
@@ -223,18 +224,15 @@ def _floored(tree: exp.Expr, width: int) -> exp.Expr:
     return cast(binary(exp.Sub, micros.copy(), positive), NTZ)
 
 
-def moved_by_days(value: Typed, days: Typed, *, is_backward: bool) -> Typed:
-    """Add days to a date, or take them away (``date_add``, ``date_sub``), as Spark wraps them."""
-    if value.type != pa.date32() or not days.is_integer or days.type.bit_width > _INT.bit_width:
-        raise Declined(why=f"days added to {value.type}")
-    count = cast(days.tree, _INT)
-    if is_backward:
-        count = binary(exp.Sub, integer(0, _INT), count)
-    return Typed(_moved(value.tree, count), pa.date32())
-
-
-def _moved(day: exp.Expr, count: exp.Expr) -> exp.Expr:
+def moved_days(day: exp.Expr, count: exp.Expr) -> exp.Expr:
+    """Add days to a date, as Spark wraps them."""
     return cast(cast(binary(exp.Add, cast(day.copy(), _INT), count), _INT), pa.date32())
+
+
+def plus_months(months: int, data_type: pa.DataType, tree: exp.Expr) -> exp.Expr:
+    """Add months to a date or timestamp of DataFusion's calendar."""
+    interval = exp.Interval(this=exp.Literal.string(str(months)), unit=exp.var("MONTH"))
+    return cast(binary(exp.Add, tree, interval), data_type)
 
 
 def days_between(end: Typed, start: Typed, semantics: Semantics) -> Typed:
@@ -264,7 +262,7 @@ def epoch_units(unit: str, value: Typed) -> Typed:
     """Count the whole units of a timestamp since 1970, whatever the zone (``unix_seconds``)."""
     if value.type != ZONED:
         raise Declined(why=f"seconds since 1970 of {value.type}")
-    width = integer(_MICROS[unit], _LONG)
+    width = integer(MICROS_OF_UNITS[unit], _LONG)
     micros = cast(value.tree, _LONG)
     over = binary(exp.Mod, micros, width)
     positive = binary(exp.Mod, binary(exp.Add, over, width.copy()), width.copy())
@@ -311,88 +309,15 @@ def next_day(value: Typed, name: Typed) -> Typed:
         raise Declined(why="the next of no day")
     ahead = binary(exp.Sub, integer(numbers[0] + 6, _INT), _since_monday(date(value)))
     days = binary(exp.Add, binary(exp.Mod, ahead, integer(7, _INT)), integer(1, _INT))
-    return Typed(_moved(value.tree, days), pa.date32())
+    return Typed(moved_days(value.tree, days), pa.date32())
 
 
 def last_day(value: Typed, semantics: Semantics) -> Typed:
     """Give the last day of a date's month."""
     day = converted(local(value, semantics), pa.date32(), semantics)
     following = calendar_cycles.moved_in_cycles(day, _first_of_next_month)
-    return Typed(_moved(following, integer(-1, _INT)), pa.date32())
+    return Typed(moved_days(following, integer(-1, _INT)), pa.date32())
 
 
 def _first_of_next_month(day: exp.Expr) -> exp.Expr:
-    return _plus_months(1, pa.date32(), _first_known_day("MONTH", day))
-
-
-def moved_by_interval(
-    value: Typed, interval: exp.Interval, semantics: Semantics, *, is_backward: bool
-) -> Typed:
-    """Add an interval of months, days or a time to a date or timestamp; or take it away.
-
-    Months keep the day of the month, or take the last one there is.
-
-    Raises:
-        Declined: The interval is none of these, or a date would get a time.
-    """
-    unit, count = interval.text("unit").upper().removesuffix("S"), literal_value(interval.this)
-    if count is None or (unit not in _MONTHS and unit not in _MICROS):
-        raise Declined(why=f"an interval of {unit}")
-    try:
-        number = int(str(count.as_py())) * (-1 if is_backward else 1)
-    except ValueError as error:
-        raise Declined(why="an interval of a fraction") from error
-    if value.type == ZONED and not semantics.is_utc:
-        return _moved_in_zone(value, unit, number, semantics)
-    return converted(_moved_clock(local(value, semantics), unit, number), value.type, semantics)
-
-
-def _moved_in_zone(value: Typed, unit: str, number: int, semantics: Semantics) -> Typed:
-    """Move months and whole days by the clocks of the zone, and the rest as time that passes.
-
-    Where the clocks show the new time twice, the offset stays the one that it was.
-    """
-    days, micros = 0, 0
-    if unit in _MICROS:
-        days, micros = divmod(abs(number) * _MICROS[unit], MICROS_PER_DAY)
-    sign = -1 if number < 0 else 1
-    by_clocks = ("DAY", sign * days) if unit in _MICROS else (unit, number)
-    moved = value
-    if by_clocks[1]:
-        clock = local(Typed(value.tree.copy(), ZONED), semantics)
-        moved = zoned_times.moment(_moved_clock(clock, *by_clocks), semantics, near=value)
-    if micros:
-        moved = Typed(cast(_later(moved, sign * micros), ZONED), ZONED)
-    return Typed(moved.tree, ZONED, can_fail=True)
-
-
-def _moved_clock(source: Typed, unit: str, number: int) -> Typed:
-    """Add to a date, or to a timestamp without a zone.
-
-    Raises:
-        Declined: A date would get a time.
-    """
-    if unit in _MONTHS:
-        moved_months = partial(_plus_months, number * _MONTHS[unit], source.type)
-        moved = calendar_cycles.moved_in_cycles(source, moved_months)
-    elif source.type == pa.date32():
-        if _MICROS[unit] % MICROS_PER_DAY:
-            raise Declined(why="a time added to a date")
-        days = number * (_MICROS[unit] // MICROS_PER_DAY)
-        moved = _moved(source.tree, integer(days, _INT))
-    else:
-        moved = cast(_later(source, number * _MICROS[unit]), NTZ)
-    return Typed(moved, source.type, can_fail=True)
-
-
-def _later(value: Typed, micros: int) -> exp.Expr:
-    """Give the number of a timestamp so many microseconds later; one too large is an error."""
-    # exact in 38 digits; DataFusion's BIGINT would wrap
-    exact = pa.decimal128(20, 0)
-    counted = cast(cast(value.tree, _LONG), exact)
-    return cast(binary(exp.Add, counted, cast(exp.Literal.string(str(micros)), exact)), _LONG)
-
-
-def _plus_months(months: int, data_type: pa.DataType, tree: exp.Expr) -> exp.Expr:
-    interval = exp.Interval(this=exp.Literal.string(str(months)), unit=exp.var("MONTH"))
-    return cast(binary(exp.Add, tree, interval), data_type)
+    return plus_months(1, pa.date32(), _first_known_day("MONTH", day))

@@ -1,4 +1,4 @@
-"""Spans of time: between two moments, and as moments after 1970.
+"""Spans of time: between two moments, added to them, and as moments after 1970.
 
 NULL rules: every function gives NULL for NULL.
 
@@ -10,17 +10,26 @@ a month where its day is; the last day of a month is no exception but in ``month
 | a difference of two BIGINTs wraps | never | quotients and remainders apart |
 | seconds with a fraction are a DOUBLE | DECIMAL(8, 6) | of microseconds |
 | a product of BIGINTs wraps | an error | in decimals, cast back |
+| an interval is added as if in UTC | months and days by the clocks | ``_moved_in_zone`` |
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions.time_functions import local, part
-from pennon.predicate.expressions.times import calendar_cycles
+from pennon.predicate.expressions.casts import converted
+from pennon.predicate.expressions.time_functions import (
+    MICROS_OF_UNITS,
+    local,
+    moved_days,
+    part,
+    plus_months,
+)
+from pennon.predicate.expressions.times import calendar_cycles, zoned_times
 from pennon.predicate.semantics import Declined, Semantics
 from pennon.predicate.typed import (
     NTZ,
@@ -34,6 +43,7 @@ from pennon.predicate.typed import (
     integer,
     lossy_cast,
 )
+from pennon.predicate.values.literals import literal_value
 from pennon.predicate.values.time_units import (
     MICROS_PER_DAY,
     MICROS_PER_HOUR,
@@ -225,3 +235,92 @@ def seconds_with_fraction(value: Typed, semantics: Semantics) -> Typed:
     least = cast(exp.Literal.string("0.000001"), pa.decimal128(6, 6))
     kept = pa.decimal128(8, 6)
     return Typed(cast(binary(exp.Mul, cast(micros, pa.decimal128(8, 0)), least), kept), kept)
+
+
+def moved_by_days(value: Typed, days: Typed, *, is_backward: bool) -> Typed:
+    """Add days to a date, or take them away (``date_add``, ``date_sub``), as Spark wraps them."""
+    if value.type != pa.date32() or not days.is_integer or days.type.bit_width > _INT.bit_width:
+        raise Declined(why=f"days added to {value.type}")
+    count = cast(days.tree, _INT)
+    if is_backward:
+        count = binary(exp.Sub, integer(0, _INT), count)
+    return Typed(moved_days(value.tree, count), pa.date32())
+
+
+def moved_by_interval(
+    value: Typed,
+    interval: exp.Interval,
+    semantics: Semantics,
+    *,
+    is_backward: bool = False,
+    is_elapsed: bool = False,
+) -> Typed:
+    """Add an interval of months, days or a time to a date or timestamp; or take it away.
+
+    Months keep the day of the month, or take the last one there is. Of hours and shorter units an
+    interval has whole days, which clocks count, and ``timestampadd`` none (``is_elapsed``).
+
+    Raises:
+        Declined: The interval is none of these, or a date would get a time.
+    """
+    unit, count = interval.text("unit").upper().removesuffix("S"), literal_value(interval.this)
+    if count is None or (unit not in _MONTHS and unit not in MICROS_OF_UNITS):
+        raise Declined(why=f"an interval of {unit}")
+    try:
+        number = int(str(count.as_py())) * (-1 if is_backward else 1)
+    except ValueError as error:
+        raise Declined(why="an interval of a fraction") from error
+    is_short = is_elapsed and MICROS_OF_UNITS.get(unit, MICROS_PER_DAY) < MICROS_PER_DAY
+    if value.type == ZONED and not (semantics.is_utc or is_short):
+        return _moved_in_zone(value, unit, number, semantics)
+    if value.type == ZONED and unit in MICROS_OF_UNITS:
+        return Typed(
+            cast(_later(value, number * MICROS_OF_UNITS[unit]), ZONED), ZONED, can_fail=True
+        )
+    return converted(_moved_clock(local(value, semantics), unit, number), value.type, semantics)
+
+
+def _moved_in_zone(value: Typed, unit: str, number: int, semantics: Semantics) -> Typed:
+    """Move months and whole days by the clocks of the zone, and the rest as time that passes.
+
+    Where the clocks show the new time twice, the offset stays the one that it was.
+    """
+    days, micros = 0, 0
+    if unit in MICROS_OF_UNITS:
+        days, micros = divmod(abs(number) * MICROS_OF_UNITS[unit], MICROS_PER_DAY)
+    sign = -1 if number < 0 else 1
+    by_clocks = ("DAY", sign * days) if unit in MICROS_OF_UNITS else (unit, number)
+    moved = value
+    if by_clocks[1]:
+        clock = local(Typed(value.tree.copy(), ZONED), semantics)
+        moved = zoned_times.moment(_moved_clock(clock, *by_clocks), semantics, near=value)
+    if micros:
+        moved = Typed(cast(_later(moved, sign * micros), ZONED), ZONED)
+    return Typed(moved.tree, ZONED, can_fail=True)
+
+
+def _moved_clock(source: Typed, unit: str, number: int) -> Typed:
+    """Add to a date, or to a timestamp without a zone.
+
+    Raises:
+        Declined: A date would get a time.
+    """
+    if unit in _MONTHS:
+        moved_months = partial(plus_months, number * _MONTHS[unit], source.type)
+        moved = calendar_cycles.moved_in_cycles(source, moved_months)
+    elif source.type == pa.date32():
+        if MICROS_OF_UNITS[unit] % MICROS_PER_DAY:
+            raise Declined(why="a time added to a date")
+        days = number * (MICROS_OF_UNITS[unit] // MICROS_PER_DAY)
+        moved = moved_days(source.tree, integer(days, _INT))
+    else:
+        moved = cast(_later(source, number * MICROS_OF_UNITS[unit]), NTZ)
+    return Typed(moved, source.type, can_fail=True)
+
+
+def _later(value: Typed, micros: int) -> exp.Expr:
+    """Give the number of a timestamp so many microseconds later; one too large is an error."""
+    # exact in 38 digits; DataFusion's BIGINT would wrap
+    exact = pa.decimal128(20, 0)
+    counted = cast(cast(value.tree, _LONG), exact)
+    return cast(binary(exp.Add, counted, cast(exp.Literal.string(str(micros)), exact)), _LONG)

@@ -17,7 +17,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.connectives import operands
-from pennon.predicate.expressions import time_functions
 from pennon.predicate.expressions.arithmetic import (
     arithmetic,
     common_number,
@@ -31,6 +30,7 @@ from pennon.predicate.expressions.named_functions import named_function
 from pennon.predicate.expressions.nested_columns import carried_column, struct_field
 from pennon.predicate.expressions.operand_order import Operands, tried_operation
 from pennon.predicate.expressions.quotients import quotient, remainder, whole_quotient
+from pennon.predicate.expressions.time_spans import moved_by_interval
 from pennon.predicate.semantics import Declined
 from pennon.predicate.spark_expression import SparkExpression
 from pennon.predicate.tuples import MOST_TUPLES
@@ -189,7 +189,7 @@ class _Reader:
             left, right = self.alike([self.read(node.this), self.read(node.expression)])
             return compared(type(node), left, right)
         if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
-            return time_functions.moved_by_interval(
+            return moved_by_interval(
                 self.read(node.this),
                 node.expression,
                 semantics,
@@ -316,7 +316,7 @@ class _Reader:
     def rounded(self, node: exp.Round) -> Typed:
         digits = node.args.get("decimals")
         literal = pa.scalar(0) if digits is None else literal_value(digits)
-        if literal is None or not literal.is_valid:
+        if literal is None or not (literal.is_valid and pa.types.is_integer(literal.type)):
             raise Declined(why="rounding to a computed digit")
         return rounded(self.read(node.this), int(literal.as_py()), self.semantics)
 

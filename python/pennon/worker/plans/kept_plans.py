@@ -20,6 +20,7 @@ from pennon.planning.evaluation import Evaluation, evaluations
 from pennon.planning.leaf_constants import with_constants
 from pennon.planning.runtime_filter import filtered
 from pennon.predicate.parse import readable_predicates
+from pennon.predicate.predicate_text import shortened_predicate
 from pennon.spec.functions.partition_layout import layout_of
 from pennon.worker.wire.tokens import PlanToken, TableToken, row_keys
 
@@ -102,7 +103,7 @@ class KeptPlan:
         for text in predicates:
             if text not in exact:
                 raise PredicateNotEvaluable(
-                    predicate=text,
+                    predicate=shortened_predicate(text),
                     namespace=self.plan.snapshot.location,
                     reason="the leaves' filters do not evaluate it as Spark does",
                 )

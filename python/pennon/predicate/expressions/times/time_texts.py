@@ -147,7 +147,8 @@ def _clock(piece: str, source: Typed) -> exp.Expr | None:
         return call("left", _fraction(source), integer(count, _LONG))
     if piece == "a":
         is_morning = binary(exp.LT, _units("H", source), integer(12, _LONG))
-        return choice((is_morning, _sign("AM")), default=_sign("PM"))
+        is_later = exp.Not(this=is_morning.copy())
+        return choice((is_morning, _sign("AM")), (is_later, _sign("PM")), default=None)
     if count > len("HH"):
         return None
     if letter == "h":

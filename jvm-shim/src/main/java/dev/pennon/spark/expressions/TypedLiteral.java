@@ -63,6 +63,9 @@ public final class TypedLiteral {
       return "CAST('" + digits + "' AS " + type.sql() + ")";
     }
     if (type instanceof StringType) {
+      if (!((UTF8String) value).isValid()) {
+        throw new NotWritable();
+      }
       return "'" + value.toString().replace("\\", "\\\\").replace("'", "\\'") + "'";
     }
     if (type instanceof BinaryType) {
