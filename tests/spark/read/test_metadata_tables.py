@@ -98,15 +98,49 @@ def test_partitions_are_shown_by_statement(spark: SparkSession, table: str) -> N
     chosen = shown(f"SHOW PARTITIONS {table} PARTITION ({region} = 'r1', shard = 0)")
     assert chosen == [f"{region}=r1/shard=0"]
     assert len(shown(f"SHOW PARTITIONS {table} PARTITION ({region} = NULL)")) == 3
-    for number in ("0.0", "CAST( 0.0 AS DECIMAL(3, 1) )", "-1.5"):
+    for number in ("0.0", "CAST( 0.0 AS DECIMAL(3, 1) )", "- 0", ".0", "-1.5"):
         chosen = shown(f"SHOW PARTITIONS {table} PARTITION ( {region}='r1',shard={number} )")
         assert chosen == [f"{region}=r1/shard=0"] * (number != "-1.5")
+    marked = f"SHOW PARTITIONS {table} PARTITION (`{region}` == :region)"
+    assert len(spark.sql(marked, {"region": "r1"}).collect()) == 3
     catalog, namespace, name = table.split(".")
     try:
         spark.sql(f"USE {catalog}.{namespace}")
         assert shown(f"SHOW PARTITIONS {name}") == every
     finally:
         spark.sql("USE spark_catalog.default")
+
+
+@pytest.mark.parametrize(
+    ("behind", "refusal"),
+    [
+        ("foo", "near 'foo'"),
+        ("PARTITON (region = 'r1')", "near 'PARTITON'"),
+        ("x OR true", "near 'x'"),
+        ("OR true", "near 'OR'"),
+        ("LIKE 'x'", "near 'LIKE'"),
+        ("PARTITION", "near end of input"),
+        ("PARTITION ()", r"near '\)'"),
+        ("PARTITION (region)", "`region` must set value"),
+        ("PARTITION (region =)", r"near '\)'"),
+        ("PARTITION (region = 'r1' OR true)", "near 'OR'"),
+        ("PARTITION (region = 'r1') OR true", "near 'OR'"),
+        ("PARTITION (region = 'r1' AND shard = 0)", "near 'AND'"),
+        ("PARTITION (region => 'r1')", "near '=>'"),
+        ("PARTITION (region = shard)", r"near '\)'"),
+        ("PARTITION (region = 'r1') extra", "near 'extra'"),
+        ("PARTITION (region = 'r1'", "near end of input"),
+        ("PARTITION (region = 'r1')) UNION SELECT (1", r"near '\)'"),
+        ("PARTITION (region = lower('r1') || 'x')", r"near '\('"),
+    ],
+)
+def test_partitions_are_shown_of_no_other_statement(
+    spark: SparkSession, table: str, behind: str, refusal: str
+) -> None:
+    statement = f"SHOW PARTITIONS {table} {behind}"
+    with pytest.raises(AnalysisException, match=refusal) as refused:
+        rows(spark, statement)
+    assert "SELECT name" not in str(refused.value)
 
 
 def test_names_of_partitions_are_unlike_and_escaped_as_in_paths(

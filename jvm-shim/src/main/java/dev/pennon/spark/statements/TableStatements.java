@@ -53,6 +53,15 @@ final class TableStatements {
 
   private static final Pattern CLONE = Pattern.compile("(SHALLOW|DEEP) CLONE ");
 
+  private static final Pattern LITERAL = Pattern.compile("\\.?['\"0-9]|(?i)(NULL|TRUE|FALSE)$");
+
+  /** A field and its value, as {@link #shape}: a literal, a parameter, or a call of these. */
+  private static final Pattern FIELD =
+      Pattern.compile("[nP]=([-+]?n?l+|:n|\\?|n\\([nl,-]*(\\([nl,-]*\\)[nl,-]*)*\\))");
+
+  /** What may stand behind the table of SHOW PARTITIONS. */
+  private static final Pattern SHOWN = Pattern.compile("(P\\(" + FIELD + "(," + FIELD + ")*\\))?");
+
   private TableStatements() {}
 
   /**
@@ -79,7 +88,7 @@ final class TableStatements {
       int last = endOfStatement(tokens, end);
       List<Token> rest = tokens.subList(end, last);
       Optional<String> table = ours.apply(SqlTokens.text(tokens.subList(start + 2, end)));
-      if (table.isPresent()) {
+      if (table.isPresent() && (!isShow || SHOWN.matcher(shape(rest)).matches())) {
         rewritten.append(sql, copied, tokens.get(isShow ? start : end).start());
         rewritten.append(isShow ? partitions(table.get(), rest) : asProperty(SqlTokens.text(rest)));
         copied = tokens.get(last - 1).end();
@@ -140,22 +149,20 @@ final class TableStatements {
    */
   private static String partitions(String table, List<Token> spec) {
     String query = "SELECT name AS partition FROM " + table + ".partitions WHERE name IS NOT NULL";
-    StringBuilder where = new StringBuilder();
-    int depth = 0;
-    int end = -1;
-    for (Token token : spec.isEmpty() ? spec : spec.subList(1, spec.size())) {
-      depth += token.is("(") ? 1 : 0;
-      if (depth == 1 && (token.is("(") || token.is(","))) {
-        where.append(" AND partition.");
-      } else if (depth == 1 && token.is("=")) {
-        where.append(" <=> ");
-      } else if (depth > 1 || !token.is(")")) {
-        where.append(token.start() > end ? " " : "").append(token.text());
-      }
-      end = token.end();
-      depth -= token.is(")") ? 1 : 0;
+    for (Matcher field = FIELD.matcher(shape(spec)); field.find(); ) {
+      query += " AND partition." + spec.get(field.start()).text() + " <=> "
+          + SqlTokens.text(spec.subList(field.start() + 2, field.end()));
     }
-    return query + where + " ORDER BY name";
+    return query + " ORDER BY name";
+  }
+
+  /** A letter for each token: l of a literal, P or n of a word or a name, or what it is. */
+  private static String shape(List<Token> tokens) {
+    return tokens.stream()
+        .map(token -> LITERAL.matcher(token.text()).lookingAt() ? "l"
+            : token.is("PARTITION") ? "P" : token.isNamePart() ? "n"
+            : token.is("==") ? "=" : token.text().length() == 1 ? token.text() : "!")
+        .collect(Collectors.joining());
   }
 
   /** How many tokens at a place are the words of a pattern; 0 where they are others. */
