@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.worker.worker_client import DERIVATION, Driver, Worker, field, transform
+from tests.worker.worker_client import DERIVATION, Driver, Worker, called, field, scanned, transform
 
 POOL = 64
 # An idle worker's, as execution/memory.py counts it.
@@ -47,9 +47,12 @@ def grouped(worker: Worker, root: Path) -> pa.Table:
         driver = Driver(connection, root)
         plan, _ = driver.scan(driver.ask("load_table", identifier=["shop", "names"]))
         catalog = {"catalog": driver.catalog, "plan": plan["plan"], "table": "names"}
-        columns = [[1, "name"], [2, "n"]]
+        columns = scanned({1: "name", 2: "n"})
         scan = {"node": "scan", "columns": columns, **catalog}
-        summed = [[99, "sum", "`c2`", "long", "long"], [98, "count", "1", "integer", "long"]]
+        summed = [
+            called(99, "sum", "`c2`", "long", "long"),
+            called(98, "count", "1", "integer", "long"),
+        ]
         group = {"node": "group", "child": 0, "keys": ["`c1`"], "columns": [], "unknown": None}
         group |= {"grouping": [["`c1`", "string", 101]], "functions": summed, "outputs": []}
         reply = connection.request("derive_keys", nodes=[scan, group], **DERIVATION)

@@ -17,9 +17,11 @@ from tests.worker.worker_client import (
     Connection,
     Driver,
     Worker,
+    called,
     cpu_seconds,
     field,
     joined,
+    scanned,
     transform,
 )
 
@@ -35,10 +37,10 @@ def own_worker() -> Iterator[Worker]:
     process.stop()
 
 
-SUMMED = [[99, "sum", "(`c2` * `c12`)", "long", "long"]]
+SUMMED = [called(99, "sum", "(`c2` * `c12`)", "long", "long")]
 
 
-def fragment_of(worker: Worker, root: Path, functions: list[list] | None) -> dict:
+def fragment_of(worker: Worker, root: Path, functions: list[dict] | None) -> dict:
     """Plan a join of all rows of two tables, aggregated or not: the request of its task."""
     with worker.connect() as connection:
         driver = Driver(connection, root)
@@ -48,7 +50,7 @@ def fragment_of(worker: Worker, root: Path, functions: list[list] | None) -> dic
             made = driver.create(["shop", name], COLUMNS, [transform("bucket", 2, "id")])
             driver.insert(made, pa.table({"id": [7] * ROWS, "n": list(range(ROWS))}))
             plan, _ = driver.scan(driver.ask("load_table", identifier=["shop", name]))
-            columns = [[10 * at + 1, "id"], [10 * at + 2, "n"]]
+            columns = scanned({10 * at + 1: "id", 10 * at + 2: "n"})
             catalog = {"catalog": driver.catalog, "plan": plan["plan"], "table": name}
             nodes.append({"node": "scan", "columns": columns, **catalog})
         nodes.append(joined(0, 1, "inner"))

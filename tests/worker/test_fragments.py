@@ -16,10 +16,12 @@ from tests.worker.worker_client import (
     IN_SPARK,
     Driver,
     WorkerFailed,
+    called,
     compared,
     field,
     joined,
     limits,
+    scanned,
     transform,
 )
 
@@ -67,10 +69,9 @@ class Tables:
 
     def scan(self, name: str, first: int) -> dict:
         fields = ORDERS if name == "orders" else ITEMS
-        columns = [[first + at, row["name"]] for at, row in enumerate(fields)]
         catalog, plan = self.driver.catalog, self.plans[name]["plan"]
         scan = {"node": "scan", "catalog": catalog, "plan": plan, "table": name}
-        return scan | {"columns": columns}
+        return scan | {"columns": scanned({first + at: it["name"] for at, it in enumerate(fields)})}
 
     def derive(self, nodes: Sequence[dict], **options: object) -> tuple[dict, list[dict]]:
         reply = self.driver.connection.request("derive_keys", nodes=nodes, **DERIVATION | options)
@@ -102,7 +103,7 @@ def where(child: int, condition: str | None, *prunings: dict) -> dict:
     return node | {"prunings": list(prunings)}
 
 
-def group(child: int, keys: list[tuple[int, str, str]], calls: list[list] | None) -> dict:
+def group(child: int, keys: list[tuple[int, str, str]], calls: list[dict] | None) -> dict:
     return {
         "node": "group",
         "child": child,
@@ -117,12 +118,12 @@ def group(child: int, keys: list[tuple[int, str, str]], calls: list[list] | None
 
 def unknown_window(child: int) -> dict:
     """A window by column 1 of a function that the worker does not know."""
-    functions: list[list[object]] = [[300, None, [], [], "long"]]
-    window = {"node": "window", "child": child, "functions": functions}
+    call: dict = {"attribute": 300, "name": None, "arguments": [], "frame": None, "type": "long"}
+    window = {"node": "window", "child": child, "functions": [call | {"ignores_nulls": False}]}
     return window | {"partition": ["`c1`"], "order": [], "outputs": []}
 
 
-COUNTED = [[200, "count", "1", "integer", "long"]]
+COUNTED = [called(200, "count", "1", "integer", "long")]
 MATCHES = 600 - 12  # two items for each order from 100 on, but for the orders without a key
 
 
@@ -167,7 +168,7 @@ def test_an_aggregate_over_a_join_is_partial_or_complete(tables: Tables) -> None
 def test_one_relation_is_aggregated_in_parts_or_by_its_own_key(tables: Tables) -> None:
     condition = "(`c13` = CAST(3 AS INT))"
     below = [tables.scan("items", 11), where(0, condition)]
-    calls = [*COUNTED, [201, "sum", "`c12`", "decimal(12,2)", "decimal(22,2)"]]
+    calls = [*COUNTED, called(201, "sum", "`c12`", "decimal(12,2)", "decimal(22,2)")]
     reply, rows = tables.derive([*below, group(1, [], calls)])
     (fragment,) = reply["fragments"]
     assert fragment["mode"] == "partial"
@@ -229,7 +230,8 @@ def test_a_pruning_is_of_the_next_join_that_has_its_values(tables: Tables) -> No
 def test_below_an_order_each_task_gives_its_first_rows(tables: Tables) -> None:
     below = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
     by_id = group(2, [(1, "`c1`", "long")], COUNTED)
-    top = {"node": "top", "child": 3, "count": 2, "order": [["`c101`", False, False]]}
+    order = [{"text": "`c101`", "ascending": False, "nulls_first": False}]
+    top = {"node": "top", "child": 3, "count": 2, "order": order}
     reply, rows = tables.derive([*below, by_id, top])
     (fragment,) = reply["fragments"]
     assert (fragment["root"], fragment["mode"], fragment["columns"]) == (4, "complete", [101, 200])
@@ -241,10 +243,8 @@ def test_below_an_order_each_task_gives_its_first_rows(tables: Tables) -> None:
 def test_groups_of_several_tasks_are_not_cut(tables: Tables) -> None:
     below = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
     by_region = group(2, [(2, "`c2`", "string")], COUNTED)
-    for limit in (
-        {"node": "top", "order": [["`c200`", True, True]]},
-        {"node": "limit", "name": "LocalLimit"},
-    ):
+    order = [{"text": "`c200`", "ascending": True, "nulls_first": True}]
+    for limit in ({"node": "top", "order": order}, {"node": "limit", "name": "LocalLimit"}):
         reply, _ = tables.derive([*below, by_region, {"child": 3, "count": 2, **limit}])
         (fragment,) = reply["fragments"]
         assert (fragment["root"], fragment["mode"]) == (3, "partial")
@@ -290,15 +290,15 @@ def test_a_plain_dataset_is_aggregated_in_the_types_that_spark_sees(
     plan, _ = driver.scan(driver.ask("load_table", identifier=["plain"]))
     scan = {"node": "scan", "catalog": driver.catalog, "plan": plan["plan"], "table": "plain"}
     nodes = [
-        scan | {"columns": [[1, "n"], [2, "s"]]},
-        group(0, [(2, "`c2`", "string")], [[200, "sum", "`c1`", "long", "long"]]),
+        scan | {"columns": scanned({1: "n", 2: "s"})},
+        group(0, [(2, "`c2`", "string")], [called(200, "sum", "`c1`", "long", "long")]),
     ]
     tables = Tables.__new__(Tables)
     tables.driver = driver
     reply, rows = tables.derive(nodes)
     assert reply["fragments"][0]["mode"] == "partial"
     assert sorted(tables.rows(reply["fragments"][0], rows)) == [("a", 2**32), ("b", None)]
-    nested = [scan | {"columns": [[1, "n"], [3, "v"]]}, group(0, [], COUNTED)]
+    nested = [scan | {"columns": scanned({1: "n", 3: "v"})}, group(0, [], COUNTED)]
     assert tables.derive(nested)[0]["fragments"] == []
 
 

@@ -7,7 +7,15 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from tests.manifest.many_partitions import add_partitions
-from tests.worker.worker_client import DERIVATION, IN_SPARK, Driver, field, joined, transform
+from tests.worker.worker_client import (
+    DERIVATION,
+    IN_SPARK,
+    Driver,
+    field,
+    joined,
+    scanned,
+    transform,
+)
 
 COUNT = 100_000
 FIELDS = [field("k", "long"), field("v", "double")]
@@ -23,7 +31,7 @@ def test_two_tables_of_many_small_partitions_become_few_tasks(
         add_partitions(next(Path(str(driver.catalog["root"])).glob(f"*_shop${name}")), COUNT)
         plan, splits = driver.scan(driver.ask("load_table", identifier=["shop", name]))
         assert splits.num_rows == COUNT
-        columns = [[10 * at + 1, "k"], [10 * at + 2, "v"]]
+        columns = scanned({10 * at + 1: "k", 10 * at + 2: "v"})
         scan = {"catalog": driver.catalog, "plan": plan["plan"], "columns": columns, "table": name}
         nodes.append({"node": "scan", **scan})
     nodes.append(joined(0, 1, "full"))

@@ -12,6 +12,7 @@ from tests.worker import wire_declaration
 from tests.worker.worker_client import compared, joined
 
 from pennon.errors import MalformedMessage
+from pennon.plan import Window
 from pennon.worker.messages.plan_messages import OPERATORS
 from pennon.worker.plans.plan_outline import decoded_plan
 from pennon.worker.wire.json_fields import decode, encode
@@ -131,6 +132,30 @@ def test_an_operator_with_a_field_too_many_or_too_few_is_refused() -> None:
         decoded_plan([{**limit, "offset": 1}])
     with pytest.raises(MalformedMessage, match="LimitMessage has no field count"):
         decoded_plan([{"node": "limit", "child": 0}])
+
+
+@pytest.mark.parametrize(
+    "data_type",
+    [{}, {"type": "struct"}, {"type": "struct", "fields": [{"name": "a"}]}, {"type": "array"}],
+)
+def test_an_operator_whose_type_is_of_no_form_is_malformed(data_type: object) -> None:
+    project = {"node": "project", "child": 0, "expressions": [[1, "`c2`", data_type]]}
+    with pytest.raises(MalformedMessage, match="a plan node of kind project: "):
+        decoded_plan([project])
+
+
+@pytest.mark.parametrize("ignores_nulls", [True, False])
+def test_whether_a_function_of_a_window_ignores_nulls_is_said_beside_its_name(
+    *, ignores_nulls: bool
+) -> None:
+    path = wire_declaration.GOLDEN / "WindowMessage.json"
+    window = json.loads(path.read_text(encoding="utf-8"))
+    (call,) = window["functions"]
+    call |= {"name": "last_value", "ignores_nulls": ignores_nulls}
+    (node,) = decoded_plan([window]).plan
+    assert isinstance(node, Window)
+    (read,) = node.calls or ()
+    assert (read.name, read.ignores_nulls) == ("last_value", ignores_nulls)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Self
@@ -357,6 +357,17 @@ def joined(left: int, right: int, kind: str, condition: str | None = "(`c1` = `c
         "broadcast": None,
         "exists": None,
     }
+
+
+def scanned(columns: Mapping[int, str]) -> list[dict]:
+    """The columns of a scan that are no nested ones, by their attributes."""
+    return [{"attribute": at, "name": name, "type": None} for at, name in columns.items()]
+
+
+def called(attribute: int, name: str, argument: str, argument_type: str, kind: str) -> dict:
+    """A function of an aggregate."""
+    call = {"attribute": attribute, "name": name, "argument": argument, "others": []}
+    return call | {"argument_type": argument_type, "type": kind}
 
 
 def compared(left: int, right: int) -> dict:

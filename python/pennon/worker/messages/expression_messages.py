@@ -6,6 +6,7 @@ A text is Spark SQL over columns named ``c<attribute>``; one that is None could 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -38,7 +39,64 @@ _FUNCTIONS: Mapping[str, str] = MappingProxyType(
         "PercentileReversed": "percentile_reversed",
     }
 )
-_IGNORES_NULLS = "_ignore_nulls"
+
+
+@dataclass(frozen=True, slots=True)
+class SortKeyMessage:
+    """What rows are ordered by, and how."""
+
+    text: str | None
+    ascending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCallMessage:
+    """A function of an aggregate; ``others`` are its arguments behind the first one."""
+
+    attribute: int
+    name: str
+    argument: str | None
+    argument_type: object
+    type: object
+    others: tuple[str | None, ...]
+
+    def call(self) -> AggregateCall:
+        """Make the call."""
+        name = _FUNCTIONS.get(self.name, self.name)
+        value = SparkExpression(self.argument, type_of(self.argument_type))
+        others = expressions_of(self.others)
+        return AggregateCall(self.attribute, name, value, type_of(self.type), others)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameMessage:
+    """The rows that a function over a window sees, in Spark's words."""
+
+    unit: str
+    lower: str
+    upper: str
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCallMessage:
+    """A function over the rows of a window; the name is None where it is not known."""
+
+    attribute: int
+    name: str | None
+    ignores_nulls: bool
+    arguments: tuple[str | None, ...]
+    frame: FrameMessage | None
+    type: object
+
+    def call(self) -> WindowCall:
+        """Make the call."""
+        ends = self.frame
+        frame = None if ends is None else WindowFrame(ends.unit, ends.lower, ends.upper)
+        arguments = expressions_of(self.arguments)
+        return WindowCall(
+            self.attribute, self.name, arguments, frame, type_of(self.type), self.ignores_nulls
+        )
 
 
 def outputs_of(outputs: Sequence[Any]) -> tuple[Output, ...]:
@@ -61,29 +119,10 @@ def expressions_of(
     return tuple(SparkExpression(text, data_type) for text in texts)
 
 
-def order_of(order: Sequence[Any]) -> tuple[SortKey, ...]:
-    """Make an order; of each key a text, whether it ascends, whether NULLs are first."""
-    return tuple(SortKey(SparkExpression(text), *directions) for text, *directions in order)
-
-
-def aggregate_call(function: Any) -> AggregateCall:
-    """Make a function of an aggregate: attribute, name, text, types, texts of other arguments."""
-    number, name, argument, argument_type, data_type, *others = function
-    function_name = _FUNCTIONS.get(name, name)
-    value = SparkExpression(argument, type_of(argument_type))
-    return AggregateCall(number, function_name, value, type_of(data_type), expressions_of(others))
-
-
-def window_call(function: Any) -> WindowCall:
-    """Make a function of a window: attribute, name, texts of arguments, frame, type.
-
-    Behind the name stands whether it looks for values that are not NULL.
-    """
-    number, name, arguments, frame, data_type = function
-    frame = WindowFrame(*frame) if frame else None
-    plain = None if name is None else name.removesuffix(_IGNORES_NULLS)
-    return WindowCall(
-        number, plain, expressions_of(arguments), frame, type_of(data_type), plain != name
+def order_of(order: Iterable[SortKeyMessage]) -> tuple[SortKey, ...]:
+    """Make an order."""
+    return tuple(
+        SortKey(SparkExpression(key.text), key.ascending, key.nulls_first) for key in order
     )
 
 

@@ -34,34 +34,46 @@ from pennon.predicate.typed import is_carried
 from pennon.spec.functions.compared_columns import ColumnComparison, ComparedColumn
 from pennon.worker.messages.column_numbers import ColumnNumbers
 from pennon.worker.messages.expression_messages import (
-    aggregate_call,
+    AggregateCallMessage,
+    SortKeyMessage,
+    WindowCallMessage,
     condition_of,
     expressions_of,
     order_of,
     outputs_of,
     type_of,
-    window_call,
 )
 
 _Values = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class ScanColumnMessage:
+    """``type``: that of a nested column, as Spark reads it: perhaps without some fields.
+
+    Of others it is None: the table has their types.
+    """
+
+    attribute: int
+    name: str
+    type: object
+
+
+@dataclass(frozen=True, slots=True)
 class ScanMessage:
-    """``columns``: attribute, name, the type of a nested one; of others the table has the types."""
+    """A scan and the columns that it gives."""
 
     catalog: Catalog
     plan: str
     table: str
-    columns: tuple[_Values, ...]
+    columns: tuple[ScanColumnMessage, ...]
 
     def nested_types(self) -> dict[str, pa.DataType | None]:
         """Give the types of nested columns as Spark reads them: perhaps without some fields."""
         types = {
-            str(name): type_of(kind)
-            for _, name, *kinds in self.columns
-            for kind in kinds
-            if isinstance(kind, Mapping)
+            column.name: type_of(column.type)
+            for column in self.columns
+            if isinstance(column.type, Mapping)
         }
         return {name: kind for name, kind in types.items() if is_carried(kind)}
 
@@ -193,16 +205,16 @@ class ScalarMessage:
 class GroupMessage:
     """``keys``: what it groups by; ``columns``: what it gives of its input: attribute, text, type.
 
-    ``grouping``: text, type, attribute; ``functions``: attribute, name, text, types.
+    ``grouping``: text, type, attribute.
 
-    They, and ``outputs``, are None where the aggregate cannot be computed in parts: ``unknown``
-    names what of it cannot.
+    It, ``functions`` and ``outputs`` are None where the aggregate cannot be computed in parts:
+    ``unknown`` names what of it cannot.
     """
 
     child: int
     keys: tuple[str | None, ...]
     columns: tuple[_Values, ...]
-    functions: tuple[_Values, ...] | None
+    functions: tuple[AggregateCallMessage, ...] | None
     grouping: tuple[_Values, ...] | None
     outputs: tuple[_Values, ...] | None
     unknown: str | None
@@ -214,7 +226,7 @@ class GroupMessage:
             keys = outputs_of(
                 [(number, text, data_type) for text, data_type, number in self.grouping]
             )
-            calls = tuple(map(aggregate_call, self.functions))
+            calls = tuple(function.call() for function in self.functions)
         outputs = None if self.outputs is None else outputs_of(self.outputs)
         group_by, columns = numbers.all_of(self.keys), numbers.renamed(self.columns)
         return Group(self.child, group_by, columns, keys, calls, outputs, self.unknown)
@@ -222,20 +234,17 @@ class GroupMessage:
 
 @dataclass(frozen=True, slots=True)
 class WindowMessage:
-    """``order``: as a top's.
-
-    ``functions``: attribute, name, arguments, unit and ends of frame, type.
-    """
+    """Functions over the rows of a window, and what is made of them."""
 
     child: int
     partition: tuple[str | None, ...]
-    order: tuple[_Values, ...]
-    functions: tuple[_Values, ...]
+    order: tuple[SortKeyMessage, ...]
+    functions: tuple[WindowCallMessage, ...]
     outputs: tuple[_Values, ...]
 
     def node(self, numbers: ColumnNumbers) -> Window:
         """Make the node."""
-        calls = tuple(map(window_call, self.functions))
+        calls = tuple(function.call() for function in self.functions)
         of = expressions_of(self.partition), order_of(self.order)
         outputs = outputs_of(self.outputs)
         return Window(self.child, numbers.all_of(self.partition), *of, calls, outputs)
@@ -302,11 +311,11 @@ class LimitMessage:
 
 @dataclass(frozen=True, slots=True)
 class TopMessage:
-    """The first rows of each task; ``order``: text, whether ascending, whether NULLs are first."""
+    """The first rows of each task."""
 
     child: int
     count: int | None
-    order: tuple[_Values, ...]
+    order: tuple[SortKeyMessage, ...]
 
     def node(self, _numbers: ColumnNumbers) -> Limit:
         """Make the node."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 _GROUPED_BY_PYTHON: Final = frozenset(
     f"FlatMap{groups}In{form}" for groups in ("Groups", "CoGroups") for form in ("Pandas", "Arrow")
 )
+
+# What values of another form than a message's docstring says raise, as the JSON of a type does.
+_MALFORMED: Final = (TypeError, ValueError, LookupError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +91,20 @@ def decoded_plan(messages: Sequence[Mapping[str, object]]) -> DecodedPlan:
         if operator is None:
             raise MalformedMessage(why=f"a plan node has the unknown kind {kind}")
         message = decode(operator, fields)
+        if isinstance(message, FilterMessage):
+            prunings[position] = message.prunings
+        kept = None
         if isinstance(message, ScanMessage):
             kept = find_plan(message.catalog, message.plan)
             plans[position] = kept.plan
             catalogs.add(message.catalog.name)
-            nodes.append(_scan(message, kept, numbers))
-            continue
-        if isinstance(message, FilterMessage):
-            prunings[position] = message.prunings
-        if _wants_groups(message):
-            is_join = isinstance(message, JoinMessage)
-            shuffling[position] = message.columns(numbers) if is_join else None
         try:
-            nodes.append(message.node(numbers))
-        except (TypeError, ValueError) as error:
-            raise MalformedMessage(why=f"a plan node of kind {kind}: {error}") from error
+            if _wants_groups(message):
+                is_join = isinstance(message, JoinMessage)
+                shuffling[position] = message.columns(numbers) if is_join else None
+            nodes.append(message.node(numbers) if kept is None else _scan(message, kept, numbers))
+        except _MALFORMED as error:
+            raise MalformedMessage(why=f"a plan node of kind {kind}: {error!r}") from error
     plan = with_implied_prunings(Plan(tuple(nodes)), prunings)
     return DecodedPlan(plan, plans, frozenset(catalogs), numbers, shuffling)
 
@@ -124,23 +126,18 @@ def _wants_groups(message: object) -> bool:
 
 def _scan(message: ScanMessage, kept: KeptPlan, numbers: ColumnNumbers) -> Scan:
     plan, layout = kept.plan, kept.layout
-    columns: list[Any] = list(message.columns)
     schema = plan.snapshot.schema
     attributes: dict[int, frozenset[int]] = {}
-    for attribute, name, *kinds in columns:
-        fields = (
-            (number, (name, *path))
-            for kind in kinds
-            for number, path in numbers.fields(attribute, kind)
-        )
-        for number, path in [(attribute, (name,)), *fields]:
-            column = schema.field_by_path(path)
-            if column is not None:
-                attributes[column.id] = attributes.get(column.id, frozenset()) | {number}
-    names = {name for _, name, *_ in columns}
+    for column in message.columns:
+        below = numbers.fields(column.attribute, column.type)
+        for number, path in [(column.attribute, ()), *below]:
+            field = schema.field_by_path((column.name, *path))
+            if field is not None:
+                attributes[field.id] = attributes.get(field.id, frozenset()) | {number}
+    names = {column.name for column in message.columns}
     types = {**_column_types(plan, names), **message.nested_types()}
     return Scan(
-        tuple(Column(number, name, types.get(name)) for number, name, *_ in columns),
+        tuple(Column(it.attribute, it.name, types.get(it.name)) for it in message.columns),
         layout,
         attributes,
         reported_functions(layout, schema, frozenset((name,) for name in names)),

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "6b5b6891a972"
+PROTOCOL: Final = "6c652ad2d610"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

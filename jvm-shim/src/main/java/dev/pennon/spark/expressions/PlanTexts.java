@@ -54,11 +54,12 @@ public final class PlanTexts {
     return values;
   }
 
-  /** Adds what rows are ordered by: text, whether ascending, whether NULLs are first. */
+  /** Adds what rows are ordered by. */
   public void addOrder(List<SortOrder> keys, UnaryOperator<Expression> value, ArrayNode order) {
     for (SortOrder key : keys) {
-      order.addArray().add(of(value.apply(key.child())))
-          .add(key.direction() == Ascending$.MODULE$).add(key.nullOrdering() == NullsFirst$.MODULE$);
+      order.addObject().put("text", of(value.apply(key.child())))
+          .put("ascending", key.direction() == Ascending$.MODULE$)
+          .put("nulls_first", key.nullOrdering() == NullsFirst$.MODULE$);
     }
   }
 }

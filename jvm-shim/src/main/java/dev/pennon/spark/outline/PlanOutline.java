@@ -193,11 +193,11 @@ public final class PlanOutline {
     ObjectNode message = scan.outline().put("node", "scan");
     ArrayNode columns = message.putArray("columns");
     for (Attribute column : items(relation.output())) {
-      ArrayNode entry = columns.addArray().add(texts.number(column.exprId())).add(column.name());
-      if (!(column.dataType() instanceof AtomicType)) {
-        // Spark may read a part of it only; of all others the worker knows the types.
-        entry.add(Messages.parse(column.dataType().json()));
-      }
+      ObjectNode entry = columns.addObject().put("attribute", texts.number(column.exprId()));
+      // Spark may read a part of a nested one only; of all others the worker knows the types.
+      boolean isNested = !(column.dataType() instanceof AtomicType);
+      entry.put("name", column.name());
+      entry.set("type", isNested ? Messages.parse(column.dataType().json()) : null);
     }
     scans++;
     return add(relation, Kind.SCAN, message, List.of());

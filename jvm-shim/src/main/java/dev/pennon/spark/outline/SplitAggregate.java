@@ -135,12 +135,13 @@ public final class SplitAggregate {
     }
     ArrayNode functions = message.putArray("functions");
     for (AggregatePart part : parts.values()) {
-      ArrayNode entry = functions.addArray().add(texts.number(part.column().exprId()));
-      entry.add(part.function()).add(part.countsRows() ? "1" : texts.of(part.argument()));
-      entry.add(Messages.parse(part.argument().dataType().json()));
-      entry.add(Messages.parse(part.column().dataType().json()));
+      ObjectNode entry = functions.addObject().put("name", part.function());
+      entry.put("attribute", texts.number(part.column().exprId()));
+      entry.put("argument", part.countsRows() ? "1" : texts.of(part.argument()));
+      entry.set("argument_type", Messages.parse(part.argument().dataType().json()));
+      entry.set("type", Messages.parse(part.column().dataType().json()));
       List<Expression> others = items(part.partial().children()).stream().skip(1).toList();
-      entry.addAll(texts.ofEach(others));
+      entry.set("others", texts.ofEach(others));
     }
     message.set("outputs", texts.ofValues(finished));
   }

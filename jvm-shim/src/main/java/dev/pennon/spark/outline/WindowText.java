@@ -27,12 +27,10 @@ record WindowText(PlanTexts texts, ArrayNode functions) {
   /** Adds the fields {@code order}, {@code functions} and {@code outputs}. */
   static void describe(Window window, PlanTexts texts, ObjectNode message) {
     texts.addOrder(items(window.orderSpec()), UnaryOperator.identity(), message.putArray("order"));
-    WindowText text = new WindowText(texts, Messages.array());
+    WindowText text = new WindowText(texts, message.putArray("functions"));
     List<NamedExpression> outputs = new ArrayList<>();
-    for (NamedExpression output : items(window.windowExpressions())) {
-      outputs.add((NamedExpression) text.overColumns((Expression) output));
-    }
-    message.set("functions", text.functions);
+    items(window.windowExpressions()).forEach(
+        output -> outputs.add((NamedExpression) text.overColumns((Expression) output)));
     message.set("outputs", texts.ofValues(outputs));
   }
 
@@ -52,17 +50,17 @@ record WindowText(PlanTexts texts, ArrayNode functions) {
       function = aggregate.aggregateFunction();
     }
     AttributeReference column = Columns.column("w", call.dataType(), true);
-    ArrayNode message = functions.addArray().add(texts.number(column.exprId()));
-    boolean ignoresNulls = Boolean.TRUE.equals(ExpressionText.property(function, "ignoreNulls"));
-    String name = function.prettyName() + (ignoresNulls ? "_ignore_nulls" : "");
-    message.add(isPlain && ExpressionText.isOfSession(function) ? name : null);
-    message.add(texts.ofEach(items(function.children())));
-    ArrayNode frame = message.addArray();
-    if (call.windowSpec().frameSpecification() instanceof SpecifiedWindowFrame specified) {
-      frame.add(specified.frameType().sql());
-      frame.add(specified.lower().sql()).add(specified.upper().sql());
+    ObjectNode message = functions.addObject().put("attribute", texts.number(column.exprId()));
+    boolean isKnown = isPlain && ExpressionText.isOfSession(function);
+    message.put("name", isKnown ? function.prettyName() : null).putNull("frame");
+    message.put(
+        "ignores_nulls", Boolean.TRUE.equals(ExpressionText.property(function, "ignoreNulls")));
+    message.set("arguments", texts.ofEach(items(function.children())));
+    if (call.windowSpec().frameSpecification() instanceof SpecifiedWindowFrame frame) {
+      message.putObject("frame").put("unit", frame.frameType().sql())
+          .put("lower", frame.lower().sql()).put("upper", frame.upper().sql());
     }
-    message.add(Messages.parse(call.dataType().json()));
+    message.set("type", Messages.parse(call.dataType().json()));
     return column;
   }
 }
