@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.WeakHashMap;
+import java.util.stream.Stream;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
@@ -31,23 +32,22 @@ public final class JoinSettings {
           BUCKETING + "enabled", "true",
           BUCKETING + "pushPartValues.enabled", "true",
           BUCKETING + "allowCompatibleTransforms.enabled", "true",
-          KEYS_SUBSET, "true",
           BUCKETING + "shuffle.enabled", "true",
-          BUCKETING + "partition.filter.enabled", "true",
-          BUCKETING + "preserveOrderingOnCoalesce.enabled", "true",
           "spark.sql.requireAllClusterKeysForCoPartition", "false");
 
-  /** What makes Spark shuffle although the partitionings have something in common. */
+  /** What is set beside these. */
+  private static final Map<String, String> SET_BESIDE =
+      Map.of(
+          KEYS_SUBSET, "true",
+          BUCKETING + "partition.filter.enabled", "true",
+          BUCKETING + "preserveOrderingOnCoalesce.enabled", "true");
+
+  /** What makes Spark shuffle as well, although the partitionings have something in common. */
   private static final Map<String, String> FOR_NO_SHUFFLE =
       Map.of(
-          BUCKETING + "enabled", "true",
-          BUCKETING + "pushPartValues.enabled", "true",
-          BUCKETING + "allowCompatibleTransforms.enabled", "true",
           NEWER_KEYS_SUBSET, "true",
-          BUCKETING + "shuffle.enabled", "true",
           BUCKETING + "partiallyClusteredDistribution.enabled", "false",
-          "spark.sql.requireAllClusterKeysForDistribution", "false",
-          "spark.sql.requireAllClusterKeysForCoPartition", "false");
+          "spark.sql.requireAllClusterKeysForDistribution", "false");
 
   /** The plans that this thread makes, the one within the other, with the settings they changed. */
   private static final ThreadLocal<Deque<Optional<SQLConf>>> PLANNING =
@@ -90,13 +90,13 @@ public final class JoinSettings {
     synchronized (CHANGED) {
       Changed changed = CHANGED.computeIfAbsent(conf, session -> new Changed());
       changed.plans++;
-      NEEDED.forEach(
+      Stream.of(NEEDED, SET_BESIDE).forEach(settings -> settings.forEach(
           (key, value) -> {
             if (!isSet(conf, key)) {
               conf.setConfString(key, value);
               changed.made.put(key, value);
             }
-          });
+          }));
     }
   }
 
@@ -119,16 +119,16 @@ public final class JoinSettings {
   /** The settings by which the user keeps Spark from joins without a shuffle, with his values. */
   public static Map<String, String> opposed() {
     SQLConf conf = SQLConf.get();
-    Map<String, String> found = new TreeMap<>();
-    FOR_NO_SHUFFLE.forEach(
+    Map<String, String> opposed = new TreeMap<>();
+    Stream.of(NEEDED, FOR_NO_SHUFFLE).forEach(settings -> settings.forEach(
         (key, needed) -> {
           String other = key.equals(NEWER_KEYS_SUBSET) ? KEYS_SUBSET : key;
           String value = conf.getConfString(key, conf.getConfString(other, needed));
           if (!value.equalsIgnoreCase(needed)) {
-            found.put(key, value);
+            opposed.put(key, value);
           }
-        });
-    return found;
+        }));
+    return opposed;
   }
 
   private static boolean isSet(SQLConf conf, String key) {
