@@ -124,8 +124,16 @@ def test_a_staged_table_has_no_name_until_it_is_published(driver: Driver) -> Non
 
 
 def test_procedures_are_listed_with_their_parameters(driver: Driver) -> None:
-    listed = {row["name"]: row for row in driver.ask("list_procedures")["procedures"]}
+    every = driver.ask("list_procedures", name=None)["procedures"]
+    listed = {row["name"]: row for row in every}
     assert listed["check"]["parameters"][0] == {"name": "table", "type": "string", "required": True}
+    assert driver.ask("list_procedures", name="Check")["procedures"] == [listed["check"]]
+
+
+def test_a_procedure_that_is_looked_up_is_not_called(driver: Driver) -> None:
+    with pytest.raises(WorkerFailed, match="chek.*check, ") as failed:
+        driver.ask("list_procedures", name="chek")
+    assert failed.value.condition == "UNKNOWN_PROCEDURE"
 
 
 def test_a_batch_of_a_stream_is_planned_where_the_streams_own_version_has_expired(

@@ -32,7 +32,7 @@ from pennon.manifest import Snapshot
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
 
-__all__ = ["PROCEDURES", "Answer", "Parameter", "Procedure", "call"]
+__all__ = ["PROCEDURES", "Answer", "Parameter", "Procedure", "call", "find_procedure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +306,25 @@ PROCEDURES: Mapping[str, Procedure] = {
 }
 
 
+def find_procedure(name: str) -> Procedure:
+    """Give the procedure of a name, with or without ``system.`` in front.
+
+    Raises:
+        UnknownProcedure: There is none; the error lists those there are.
+
+    Example:
+        >>> find_procedure("system.Vacuum").name
+        'vacuum'
+    """
+    stated = name.lower().removeprefix("system.")
+    if stated not in PROCEDURES:
+        # These two plan a query, so that the JVM answers them.
+        callable_names = sorted([*PROCEDURES, "explain_join", "explain_scan"])
+        why = f"there is none{instead_of(stated, callable_names)}"
+        raise UnknownProcedure(procedure=name, why=why, known=", ".join(callable_names))
+    return PROCEDURES[stated]
+
+
 def call(
     catalog: Catalog,
     procedure: str,
@@ -327,13 +346,7 @@ def call(
         PlainDatasetRefused: It needs a manifest, and the table has none.
         ProcedureArgument: An argument does not fit.
     """
-    name = procedure.lower().removeprefix("system.")
-    called = PROCEDURES.get(name)
-    if called is None:
-        # These two plan a query, so that the JVM answers them.
-        callable_names = sorted([*PROCEDURES, "explain_join", "explain_scan"])
-        why = f"there is none{instead_of(name, callable_names)}"
-        raise UnknownProcedure(procedure=procedure, why=why, known=", ".join(callable_names))
+    called = find_procedure(procedure)
     stated = ProcedureCall(catalog, called.checked(arguments), time_zone)
     if TABLE not in called.parameters:
         return Answer(called.schema, called.run(stated))
@@ -345,7 +358,7 @@ def call(
             rows = called.run(of_table)
     except NamespaceHasNoManifest as error:
         plain_dataset(of_table.location, catalog.storage, error)
-        raise PlainDatasetRefused(procedure=name, table=full) from error
+        raise PlainDatasetRefused(procedure=called.name, table=full) from error
     return Answer(called.schema, rows, (full,) if called.renews_table else ())
 
 

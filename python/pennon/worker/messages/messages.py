@@ -214,9 +214,10 @@ class AlterTable(NamedTableRequest):
 
 @dataclass(frozen=True, slots=True)
 class ListProcedures(CatalogRequest):
-    """The procedures that CALL knows."""
+    """The procedures that CALL knows, or the one of a name."""
 
     op: ClassVar[str] = "list_procedures"
+    name: str | None
 
 
 @dataclass(frozen=True, slots=True)

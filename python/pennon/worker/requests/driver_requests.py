@@ -16,7 +16,7 @@ from pennon.catalog.layouts import stored_table
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.upstream.partition_namespaces import described_properties
 from pennon.errors import NamespaceNotFound, TableNotFound
-from pennon.maintenance.calls.procedures import PROCEDURES
+from pennon.maintenance.calls.procedures import PROCEDURES, find_procedure
 from pennon.maintenance.calls.procedures import call as call_procedure
 from pennon.worker.messages import messages as m
 from pennon.worker.plans.kept_plans import snapshot_of
@@ -147,7 +147,7 @@ def alter_table(request: m.AlterTable) -> m.TableReply:
 
 def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:
     """Answer ``list_procedures``."""
-    del request
+    named = PROCEDURES.values() if request.name is None else [find_procedure(request.name)]
     return m.ListProceduresReply(
         tuple(
             m.ProcedureSignature(
@@ -158,7 +158,7 @@ def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:
                     for one in procedure.signature
                 ),
             )
-            for procedure in PROCEDURES.values()
+            for procedure in named
         )
     )
 

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "6c652ad2d610"
+PROTOCOL: Final = "ab49410d3b2a"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -43,7 +43,7 @@ public final class PennonCatalog extends WorkerCatalog implements FunctionCatalo
     if (!holdsFunctions(namespace)) {
       return new Identifier[0];
     }
-    return Stream.concat(procedures().stream(), ExplainProcedure.ALL.stream())
+    return Stream.concat(procedures(null).stream(), ExplainProcedure.ALL.stream())
         .map(procedure -> Identifier.of(new String[] {SYSTEM_NAMESPACE}, procedure.name()))
         .toArray(Identifier[]::new);
   }
@@ -52,12 +52,12 @@ public final class PennonCatalog extends WorkerCatalog implements FunctionCatalo
   @Override
   public UnboundProcedure loadProcedure(Identifier identifier) {
     if (!isSystem(identifier.namespace())) {
-      return procedure(identifier.toString());
+      return procedures(identifier.toString()).get(0);
     }
     return ExplainProcedure.ALL.stream()
         .filter(explaining -> explaining.name().equalsIgnoreCase(identifier.name()))
         .findFirst()
-        .orElseGet(() -> procedure(identifier.name()));
+        .orElseGet(() -> procedures(identifier.name()).get(0));
   }
 
   private static boolean holdsFunctions(String[] namespace) {

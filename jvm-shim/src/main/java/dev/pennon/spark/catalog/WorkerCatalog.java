@@ -282,26 +282,17 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
 
   // Procedures
 
-  /** The procedures that CALL knows. */
-  protected final List<WorkerProcedure> procedures() {
-    ObjectNode request = worker.request("list_procedures");
+  /**
+   * The procedures that CALL knows; the worker's error lists them where none has the name.
+   *
+   * @param name that of one; null for all
+   */
+  protected final List<WorkerProcedure> procedures(String name) {
+    ObjectNode request = worker.request("list_procedures").put("name", name);
     return Replies.answer(request, ListProceduresReply.class).procedures().stream()
         .map(signature -> new WorkerProcedure(worker, signature))
         .toList();
   }
 
   private record ListProceduresReply(List<ProcedureSignature> procedures) {}
-
-  /** The procedure of that name; where there is none, the worker's error lists those there are. */
-  protected final WorkerProcedure procedure(String name) {
-    for (WorkerProcedure procedure : procedures()) {
-      if (procedure.name().equalsIgnoreCase(name)) {
-        return procedure;
-      }
-    }
-    ObjectNode request = worker.request("call", new String[0]).put("procedure", name);
-    request.put("time_zone", "UTC").putObject("arguments");
-    WorkerConnection.answer(request);
-    throw WorkerFailure.protocol("procedure " + name + " is called and not listed", null).raise();
-  }
 }
