@@ -165,8 +165,8 @@ def test_whether_a_function_of_a_window_ignores_nulls_is_said_beside_its_name(
         ({"node": "group", "child": 0, **KEYED, "keys": []}, False),
         ({"node": "group_limit", "child": 0, "partition": ["`c1`"]}, True),
         ({"node": "group_limit", "child": 0, "partition": []}, False),
-        ({"node": "opaque", "children": [0], "name": "FlatMapGroupsInPandas"}, True),
-        ({"node": "opaque", "children": [0], "name": "Sort"}, False),
+        ({"node": "opaque", "children": [0], "name": "Any", "of_groups": True}, True),
+        ({"node": "opaque", "children": [0], "name": "Sort", "of_groups": False}, False),
         (joined(0, 0, "inner"), True),
         (joined(0, 0, "inner") | {"compared": [compared(1, 11) | {"right": None}]}, True),
         (joined(0, 0, "inner") | {"compared": []}, False),
@@ -177,4 +177,5 @@ def test_operators_that_spark_would_shuffle_for_are_known(
     operator: dict[str, object], *, shuffles: bool
 ) -> None:
     rows: dict[str, object] = {"node": "opaque", "children": [], "name": "LocalRelation"}
+    rows["of_groups"] = False
     assert decoded_plan([rows, operator]).shuffling.keys() == ({1} if shuffles else set())

@@ -175,7 +175,7 @@ OBJECTS: Mapping[str, object] = {
     "CreateTable.mode": "create",
     "StageTable.mode": "create_or_replace",
     "PublishTable.mode": "create_or_replace",
-    "DeriveKeys.nodes": [{"node": "opaque", "children": [], "name": "LocalRelation"}],
+    "DeriveKeys.nodes": [{"node": "one_row"}],
     "ScanColumnMessage.type": STRUCT,
     "ProjectMessage.expressions": [[4, "`1` + 1", "long"]],
     "JoinMessage.type": "inner",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pandas as pd
 import pyspark
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql.functions import udf
 from tests.spark.assert_join import EXECUTION, conf, executed_plan, shuffles_in
 from tests.spark.joins.join_sides import Sides, check_sql
@@ -82,6 +86,20 @@ def test_python_functions_over_groups_find_them_together(sides: Sides) -> None:
         counted = frame.groupBy("id").applyInPandas(lambda rows: rows.head(1), "id long, v long")
         plan = executed_plan(counted)
     assert shuffles_in(plan) == 0, plan
+
+
+def test_python_functions_over_two_groups_find_them_together(sides: Sides) -> None:
+    def paired(left: pd.DataFrame, right: pd.DataFrame) -> pd.DataFrame:
+        return pd.DataFrame({"v": [len(left) * len(right)]})
+
+    def applied(table: str) -> DataFrame:
+        left, right = (sides.spark.table(name).groupBy("id") for name in (table, sides.plain("r")))
+        return left.cogroup(right).applyInPandas(paired, "v long")
+
+    keyed, plain = applied(sides.table("l", "bucket(8, id)")), applied(sides.plain("l"))
+    with conf(sides.spark, {EXECUTION: "spark"}):
+        assert Counter(keyed.collect()) == Counter(plain.collect())
+        assert "grouping: bucket(8, id)" in executed_plan(keyed)
 
 
 def test_python_functions_read_the_rows_that_they_are_given(sides: Sides) -> None:

@@ -336,10 +336,14 @@ class PassMessage:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueMessage:
-    """Anything else, and what people know it by."""
+    """Anything else, and what people know it by.
+
+    ``of_groups``: whether it wants rows of equal keys in one task, as Python's functions do.
+    """
 
     children: tuple[int, ...]
     name: str
+    of_groups: bool
 
     def node(self, _numbers: ColumnNumbers) -> Opaque:
         """Make the node."""

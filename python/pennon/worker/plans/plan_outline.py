@@ -41,10 +41,6 @@ if TYPE_CHECKING:
     from pennon.planning import ScanPlan
     from pennon.worker.plans.kept_plans import KeptPlan
 
-# Functions of Python over groups want their keys together.
-_GROUPED_BY_PYTHON: Final = frozenset(
-    f"FlatMap{groups}In{form}" for groups in ("Groups", "CoGroups") for form in ("Pandas", "Arrow")
-)
 
 # What values of another form than a message's docstring says raise, as the JSON of a type does.
 _MALFORMED: Final = (TypeError, ValueError, LookupError, AttributeError)
@@ -119,8 +115,8 @@ def _wants_groups(message: object) -> bool:
             return bool(keys)
         case WindowMessage(partition=keys) | GroupLimitMessage(partition=keys):
             return bool(keys)
-        case OpaqueMessage(name=name):
-            return name in _GROUPED_BY_PYTHON
+        case OpaqueMessage(of_groups=True):
+            return True
     return False
 
 

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "ab49410d3b2a"
+PROTOCOL: Final = "a38a300a9caf"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

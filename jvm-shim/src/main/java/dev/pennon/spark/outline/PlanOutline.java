@@ -146,8 +146,6 @@ public final class PlanOutline {
     }
     limits.note(plan);
     List<Node> children = items(plan.children()).stream().map(this::outline).toList();
-    // Functions over groups, as of pandas, want their keys together.
-    asking += plan.nodeName().contains("Groups") ? 1 : 0;
     return plan instanceof OneRowRelation
         ? add(plan, Kind.OPAQUE, node("one_row"), children)
         : opaque(plan, children);
@@ -221,21 +219,20 @@ public final class PlanOutline {
 
   private Node join(Join join) {
     BuildSide broadcast = broadcasts.of(join);
-    boolean isBroadcast = broadcast != null;
     List<Node> children = List.of(outline(join.left()), outline(join.right()));
     asking++;
     Expression condition = join.condition().getOrElse(() -> Literal.TrueLiteral());
-    ObjectNode message = node("join");
-    message.put("left", children.get(0).position()).put("right", children.get(1).position());
-    message.put("type", typeName(join.joinType())).put("text", condition.sql());
+    ObjectNode message = node("join").put("left", children.get(0).position());
+    message.put("right", children.get(1).position()).put("type", typeName(join.joinType()));
+    message.put("text", condition.sql());
+    message.put("condition", join.joinType() instanceof LeftSingle$ ? null : texts.of(condition));
     message.set("compared", ComparedColumns.of(join, texts));
     message.put("null_safe", condition.exists(e -> e instanceof EqualNullSafe));
-    message.put("condition", join.joinType() instanceof LeftSingle$ ? null : texts.of(condition));
     boolean isLeft = broadcast == BuildLeft$.MODULE$;
     message.put("exists", join.joinType() instanceof ExistenceJoin existence
         ? (Long) texts.number(existence.exists().exprId()) : null);
-    message.put("broadcast", isBroadcast ? isLeft ? "left" : "right" : null);
-    if (isBroadcast) {
+    message.put("broadcast", broadcast == null ? null : isLeft ? "left" : "right");
+    if (broadcast != null) {
       // A broadcast leaves the other side where it is: its grouping passes through.
       nodes.add(message);
       return new Node(join, Kind.PASS, nodes.size() - 1, isLeft ? 1 : 0, children);
@@ -315,7 +312,10 @@ public final class PlanOutline {
   }
 
   private Node opaque(LogicalPlan plan, List<Node> children) {
-    ObjectNode message = node("opaque").put("name", nameOf(plan));
+    // Functions of Python over groups want their keys together.
+    boolean isOfGroups = plan.nodeName().matches("FlatMap(Co)?GroupsIn(Pandas|Arrow)");
+    asking += isOfGroups ? 1 : 0;
+    ObjectNode message = node("opaque").put("name", nameOf(plan)).put("of_groups", isOfGroups);
     ArrayNode positions = message.putArray("children");
     children.forEach(child -> positions.add(child.position()));
     return add(plan, Kind.OPAQUE, message, children);
