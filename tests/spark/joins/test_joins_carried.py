@@ -9,7 +9,7 @@ import pyspark
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import udf
-from tests.spark.assert_join import EXECUTION, conf, executed_plan, shuffles_in
+from tests.spark.assert_join import EXECUTION, conf, execute, executed_plan, shuffles_in, views
 from tests.spark.joins.join_sides import Sides, check_sql
 
 # Older ones know nothing of the partitioning of a union.
@@ -100,6 +100,23 @@ def test_python_functions_over_two_groups_find_them_together(sides: Sides) -> No
     with conf(sides.spark, {EXECUTION: "spark"}):
         assert Counter(keyed.collect()) == Counter(plain.collect())
         assert "grouping: bucket(8, id)" in executed_plan(keyed)
+
+
+def test_a_subquery_that_gives_each_row_one_value_gets_no_key(sides: Sides) -> None:
+    """Spark joins by LEFT SINGLE in one way only, with the subquery's rows in each task."""
+    tables = {"l": sides.table("l", "bucket(16, id)"), "r": sides.table("r", "bucket(8, id)")}
+    sql = (
+        "SELECT l.id, l.v, (SELECT of.most FROM (SELECT id, max(v) most FROM r GROUP BY id) of"
+        " WHERE of.id = l.id AND of.most > l.v) AS more FROM l"
+    )
+    with views(sides.spark, {"l": sides.plain("l"), "r": sides.plain("r")}):
+        expected = execute(sides.spark, sql)
+    with views(sides.spark, tables):
+        executed = execute(sides.spark, sql)
+    assert executed.rows == expected.rows
+    assert "LeftSingle" in executed.plan
+    joined = executed.plan.partition("LeftSingle, ")[2].partition("\n")[0]
+    assert "_derived_key" not in joined
 
 
 def test_python_functions_read_the_rows_that_they_are_given(sides: Sides) -> None:

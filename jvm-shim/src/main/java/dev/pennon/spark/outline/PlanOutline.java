@@ -26,7 +26,6 @@ import org.apache.spark.sql.catalyst.optimizer.BuildSide;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.JoinType;
-import org.apache.spark.sql.catalyst.plans.LeftSingle$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
@@ -114,7 +113,7 @@ public final class PlanOutline {
       message.set("expressions", texts.ofValues(items(project.projectList())));
       return add(plan, Kind.PROJECT, message, List.of(child));
     }
-    if (plan instanceof Join join) {
+    if (plan instanceof Join join && !typeName(join.joinType()).equals("other")) {
       return join(join);
     }
     if (plan instanceof Union union) {
@@ -224,8 +223,7 @@ public final class PlanOutline {
     Expression condition = join.condition().getOrElse(() -> Literal.TrueLiteral());
     ObjectNode message = node("join").put("left", children.get(0).position());
     message.put("right", children.get(1).position()).put("type", typeName(join.joinType()));
-    message.put("text", condition.sql());
-    message.put("condition", join.joinType() instanceof LeftSingle$ ? null : texts.of(condition));
+    message.put("text", condition.sql()).put("condition", texts.of(condition));
     message.set("compared", ComparedColumns.of(join, texts));
     message.put("null_safe", condition.exists(e -> e instanceof EqualNullSafe));
     boolean isLeft = broadcast == BuildLeft$.MODULE$;
@@ -330,6 +328,7 @@ public final class PlanOutline {
     return Messages.object().put("node", kind);
   }
 
+  /** A type of join by the worker's word; others, as LEFT SINGLE, are opaque to it. */
   public static String typeName(JoinType type) {
     if (type instanceof ExistenceJoin) {
       return "existence";
@@ -340,7 +339,8 @@ public final class PlanOutline {
       case "RIGHT OUTER" -> "right";
       case "LEFT SEMI" -> "semi";
       case "LEFT ANTI" -> "anti";
-      default -> "full";
+      case "FULL OUTER" -> "full";
+      default -> "other";
     };
   }
 }
