@@ -170,6 +170,7 @@ OBJECTS: Mapping[str, object] = {
     "distribution": [TRANSFORM],
     "ordering": [ORDER],
     "scans": {"0": "bucket(8, id)"},
+    "ExplainScanReply.rows": [["partitions", "2 of 8"]],
     "FragmentReply.mode": "complete",
     "PlanWrite.mode": "append",
     "CreateTable.mode": "create",
