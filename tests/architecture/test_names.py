@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "python" / "pennon"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python" / "pennon"
+SHIM = ROOT / "jvm-shim" / "src" / "main" / "java"
+# Comments and strings are for people.
+NO_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 # What they hold is not told by any of these: the rows, the match, the expected type.
 IDIOM = {"each", "found", "offer", "spare", "there", "told", "wanted"}
 
@@ -19,6 +24,16 @@ def stored_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.arg
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.lineno, node.name.lower()
+
+
+def test_no_name_in_java_is_of_the_house_s_own_idiom() -> None:
+    offences = [
+        f"{path.relative_to(SHIM)}: {name}"
+        for path in sorted(SHIM.rglob("*.java"))
+        for name in re.findall(r"\w+", NO_CODE.sub("", path.read_text(encoding="utf-8")))
+        if name in IDIOM
+    ]
+    assert offences == []
 
 
 def test_no_name_is_of_the_house_s_own_idiom() -> None:

@@ -30,14 +30,14 @@ public final class ScalarSubqueries {
 
   /** What the subqueries in an operator's own expressions read, each once. */
   public static Collection<LogicalPlan> of(LogicalPlan plan) {
-    Map<ExprId, LogicalPlan> found = new LinkedHashMap<>();
+    Map<ExprId, LogicalPlan> byId = new LinkedHashMap<>();
     for (Expression expression : items(plan.expressions())) {
       operands(expression, part -> value(part) == null ? items(part.children()) : List.of()).stream()
           .map(ScalarSubqueries::value)
           .filter(Objects::nonNull)
-          .forEach(value -> found.putIfAbsent(value.rows.output().head().exprId(), value.rows));
+          .forEach(value -> byId.putIfAbsent(value.rows.output().head().exprId(), value.rows));
     }
-    return found.values();
+    return byId.values();
   }
 
   /** The column of a subquery; null for any other expression, and for one that outer rows decide. */

@@ -49,19 +49,19 @@ public final class Transforms {
   public static Optional<UnboundFunction> find(String name) {
     String lower = name.toLowerCase(Locale.ROOT);
     if (lower.equals("bucket")) {
-      return found(lower, 2, "bucket(num_buckets, column)", types -> Bucket.bind(types[1]));
+      return unbound(lower, 2, "bucket(num_buckets, column)", types -> Bucket.bind(types[1]));
     }
     if (lower.equals("truncate")) {
-      return found(lower, 2, "truncate(width, column)", types -> new Truncate.WithWidth(types[1]));
+      return unbound(lower, 2, "truncate(width, column)", types -> new Truncate.WithWidth(types[1]));
     }
     for (TimePart part : TimePart.values()) {
       if (lower.equals(part.functionName())) {
-        return found(lower, 1, lower + "(column)", types -> TimeFunction.bind(part, types[0]));
+        return unbound(lower, 1, lower + "(column)", types -> TimeFunction.bind(part, types[0]));
       }
     }
     return widthOf(lower)
         .flatMap(
-            width -> found(lower, 1, lower + "(column)", types -> new Truncate(width, types[0])));
+            width -> unbound(lower, 1, lower + "(column)", types -> new Truncate(width, types[0])));
   }
 
   public static List<String> names() {
@@ -75,9 +75,9 @@ public final class Transforms {
   }
 
   /** Says that a function has no value for a type; Spark then reports it or does without. */
-  static UnsupportedOperationException wrongType(String function, DataType type, String wanted) {
+  static UnsupportedOperationException wrongType(String function, DataType type, String expected) {
     return new UnsupportedOperationException(
-        function + " takes " + wanted + ", not " + type.simpleString());
+        function + " takes " + expected + ", not " + type.simpleString());
   }
 
   /** Equal strings of another collation differ in bytes: no transform is a function of them. */
@@ -85,7 +85,7 @@ public final class Transforms {
     return type instanceof StringType string && string.isUTF8BinaryCollation();
   }
 
-  private static Optional<UnboundFunction> found(
+  private static Optional<UnboundFunction> unbound(
       String name, int arity, String signature, Function<DataType[], BoundFunction> bound) {
     return Optional.of(new Unbound(name, arity, signature, bound));
   }

@@ -42,13 +42,13 @@ public record MetadataScan(TableHandle table, StructType readSchema, List<String
 
   @Override
   public InputPartition[] planInputPartitions() {
-    ObjectNode wanted = Messages.object();
-    wanted.set("catalog", table.catalog().json());
-    wanted.set("columns", Messages.strings(readSchema.fieldNames()));
-    wanted.set("predicates", Messages.strings(predicates));
+    ObjectNode requested = Messages.object();
+    requested.set("catalog", table.catalog().json());
+    requested.set("columns", Messages.strings(readSchema.fieldNames()));
+    requested.set("predicates", Messages.strings(predicates));
     GenericInternalRow noKey = new GenericInternalRow(0);
     return new InputPartition[] {
-      new PennonSplit(table.name(), new SecretText(Messages.print(wanted)), noKey)
+      new PennonSplit(table.name(), new SecretText(Messages.print(requested)), noKey)
     };
   }
 
@@ -88,10 +88,10 @@ public record MetadataScan(TableHandle table, StructType readSchema, List<String
     /** Whole columns: a struct comes with all its fields. */
     @Override
     public void pruneColumns(StructType requiredSchema) {
-      Set<String> wanted = Set.of(requiredSchema.fieldNames());
+      Set<String> requested = Set.of(requiredSchema.fieldNames());
       schema = new StructType();
       for (StructField column : table.schema().fields()) {
-        schema = wanted.contains(column.name()) ? schema.add(column) : schema;
+        schema = requested.contains(column.name()) ? schema.add(column) : schema;
       }
     }
 

@@ -135,19 +135,19 @@ public record ArithmeticPlaces(List<Place> places) implements Serializable {
   }
 
   private RuntimeException overflow(String value, String type) {
-    List<Place> found = places(List.of(Kind.CAST, Kind.OVERFLOW), type);
+    List<Place> matches = places(List.of(Kind.CAST, Kind.OVERFLOW), type);
     List<Place> sums = places(List.of(Kind.SUM), "");
-    if (!sums.isEmpty() && (value.isEmpty() || found.isEmpty())) { // sums often name no value
+    if (!sums.isEmpty() && (value.isEmpty() || matches.isEmpty())) { // sums often name no value
       String instead = sums.size() == 1 ? "try_" + sums.get(0).name : "";
       String message = "Overflow in sum of decimals";
       return QueryExecutionErrors.arithmeticOverflowError(message, instead, context(sums));
     }
-    Place only = found.size() == 1 ? found.get(0) : null;
+    Place only = matches.size() == 1 ? matches.get(0) : null;
     if (only != null && only.type instanceof DecimalType decimal) {
       Map<String, String> parameters = new HashMap<>(Map.of("value", value, "config", ANSI));
       parameters.put("precision", String.valueOf(decimal.precision()));
       parameters.put("scale", String.valueOf(decimal.scale()));
-      return exception("NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", parameters, found);
+      return exception("NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", parameters, matches);
     }
     if (only != null && only.kind == Kind.CAST) {
       // Spark names no place for it either.
@@ -165,7 +165,7 @@ public record ArithmeticPlaces(List<Place> places) implements Serializable {
           case "BIGINT" -> "long overflow";
           default -> (value + " overflow " + type.toLowerCase(Locale.ROOT)).strip();
         };
-    return QueryExecutionErrors.arithmeticOverflowError(message, instead, context(found));
+    return QueryExecutionErrors.arithmeticOverflowError(message, instead, context(matches));
   }
 
   /** What stands behind a literal of a type. */
@@ -175,14 +175,14 @@ public record ArithmeticPlaces(List<Place> places) implements Serializable {
 
   /** The places that may have failed, each place of the query once. */
   private List<Place> places(List<Kind> kinds, String type) {
-    List<Place> found = new ArrayList<>();
+    List<Place> matches = new ArrayList<>();
     for (Place place : places) {
       boolean isOne = kinds.contains(place.kind) && place.type.sql().startsWith(type);
-      if (isOne && found.stream().noneMatch(there -> there.context.equals(place.context))) {
-        found.add(place);
+      if (isOne && matches.stream().noneMatch(match -> match.context.equals(place.context))) {
+        matches.add(place);
       }
     }
-    return found;
+    return matches;
   }
 
   /** The place in the query where no other can be meant, else null. */

@@ -76,9 +76,9 @@ class ArrowColumn extends ColumnVector {
   }
 
   /** The column over a vector that a stream refills. */
-  static ArrowColumn over(FieldVector vector, DataType wanted) {
-    boolean isUnscaled = vector instanceof BigIntVector && DecimalType.is64BitDecimalType(wanted);
-    DataType type = isUnscaled ? wanted : ArrowUtils.fromArrowField(vector.getField());
+  static ArrowColumn over(FieldVector vector, DataType expected) {
+    boolean isUnscaled = vector instanceof BigIntVector && DecimalType.is64BitDecimalType(expected);
+    DataType type = isUnscaled ? expected : ArrowUtils.fromArrowField(vector.getField());
     return READ_BY_ADDRESS.contains(vector.getMinorType())
         ? new ArrowColumn(vector, type)
         : new NestedArrowColumn(vector, type);

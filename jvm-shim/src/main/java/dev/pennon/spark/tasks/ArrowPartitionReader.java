@@ -116,9 +116,9 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     ArrowColumn[] made = new ArrowColumn[vectors.size()];
     boolean matches = made.length == schema.length();
     for (int i = 0; matches && i < made.length; i++) {
-      DataType wanted = schema.fields()[i].dataType();
-      made[i] = ArrowColumn.over(vectors.get(i), wanted);
-      matches = isSameKind(wanted, made[i].dataType());
+      DataType expected = schema.fields()[i].dataType();
+      made[i] = ArrowColumn.over(vectors.get(i), expected);
+      matches = isSameKind(expected, made[i].dataType());
     }
     if (!matches) {
       String columns = root.getSchema() + " and not " + schema.sql();
@@ -127,9 +127,9 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     return made;
   }
 
-  private static boolean isSameKind(DataType wanted, DataType given) {
-    return wanted.getClass() == given.getClass()
-        && (!(wanted instanceof DecimalType) || wanted.equals(given));
+  private static boolean isSameKind(DataType expected, DataType given) {
+    return expected.getClass() == given.getClass()
+        && (!(expected instanceof DecimalType) || expected.equals(given));
   }
 
   private void finish() throws IOException {

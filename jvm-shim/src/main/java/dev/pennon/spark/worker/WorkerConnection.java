@@ -288,8 +288,8 @@ public final class WorkerConnection implements AutoCloseable {
     return WorkerFailure.protocol("a frame of kind '" + (char) kind + "' was not expected", null);
   }
 
-  private void expect(State wanted, String action) {
-    if (state != wanted) {
+  private void expect(State expected, String action) {
+    if (state != expected) {
       throw WorkerFailure.protocol(
           "cannot " + action + " while the connection is " + state.name(), null);
     }
