@@ -83,3 +83,14 @@ def test_leaves_of_other_constants_have_their_first_rows(
     with conf(spark, ONE_TASK):
         rows = f"SELECT c, v % 20 AS n FROM {namespace}.t WHERE {where} GROUP BY c, v"
         assert_same(spark, f"SELECT c, n FROM ({rows}) ORDER BY c, n LIMIT 5")
+
+
+def test_a_text_that_is_not_utf8_is_not_another_one(spark: SparkSession) -> None:
+    """No literal says it, so that what compares with it stays in Spark."""
+    broken = "CAST(X'61FF' AS STRING)"
+    for query in (
+        f"SELECT count(*) FROM x WHERE concat(s, {broken}) = concat(s, 'a\\ufffd')",
+        f"SELECT count(*) FROM x WHERE s = {broken} OR octet_length(concat(s, {broken})) = 5",
+    ):
+        assert_same(spark, query, is_fragment=False)
+    assert spark.sql(f"SELECT s FROM x WHERE s <> {broken} LIMIT 1").count() == 1

@@ -62,10 +62,7 @@ public final class TypedLiteral {
       String digits = ((Decimal) value).toJavaBigDecimal().toPlainString();
       return "CAST('" + digits + "' AS " + type.sql() + ")";
     }
-    if (type instanceof StringType) {
-      if (!((UTF8String) value).isValid()) {
-        throw new NotWritable();
-      }
+    if (type instanceof StringType && ((UTF8String) value).isValid()) {
       return "'" + value.toString().replace("\\", "\\\\").replace("'", "\\'") + "'";
     }
     if (type instanceof BinaryType) {

@@ -25,7 +25,7 @@ import org.apache.spark.sql.types.StructType;
 
 /**
  * A part of a query that the worker executes, as a scan: joins, filters and aggregates over the
- * partitions of one key group per task (design §5).
+ * partitions of one key group per task.
  *
  * @param fragment what the worker answered
  * @param tasks one row per task: its key and the worker's token

@@ -43,7 +43,7 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Lets scans that are joined, grouped or windowed on partition columns output one derived key, so
- * that Spark need not shuffle (design §5).
+ * that Spark need not shuffle (docs/joins.md).
  *
  * <p>This side recognises the plan's shape and tracks attributes; which functions have a common
  * reduction, and the key's values, are the worker's. The real conjuncts stay in every join, so a

@@ -130,7 +130,7 @@ record ScanPlan(
     return with(narrower, narrowed.reply, splits, derivedKeys);
   }
 
-  /** This plan with one more column: a key that is constant over each split (design §5). */
+  /** This plan with one more column: a key that is constant over each split. */
   ScanPlan withDerivedKeys(List<KeyedLeaf> keyedLeaves) {
     Splits keyed = Splits.later(() -> keyed(splits.list(), keyedLeaves));
     return with(schema, ofColumns, keyed, keyedLeaves);
