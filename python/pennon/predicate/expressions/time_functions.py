@@ -22,7 +22,7 @@ from sqlglot import exp
 from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.times import calendar_cycles, time_texts, zoned_times
 from pennon.predicate.semantics import Declined
-from pennon.predicate.typed import NTZ, ZONED, Typed, binary, call, cast, integer
+from pennon.predicate.typed import NTZ, ZONED, Typed, binary, call, cast, choice, integer
 from pennon.predicate.values.literals import literal_value
 from pennon.predicate.values.time_units import MICROS_BY_NAME, MICROS_PER_DAY, MICROS_PER_SECOND
 from pennon.starting_jvm import starting_jvm
@@ -264,10 +264,12 @@ def epoch_units(unit: str, value: Typed) -> Typed:
         raise Declined(why=f"seconds since 1970 of {value.type}")
     width = integer(MICROS_OF_UNITS[unit], _LONG)
     micros = cast(value.tree, _LONG)
-    over = binary(exp.Mod, micros, width)
-    positive = binary(exp.Mod, binary(exp.Add, over, width.copy()), width.copy())
-    whole = binary(exp.Sub, micros.copy(), positive)
-    return Typed(cast(binary(exp.Div, whole, width.copy()), _LONG), _LONG)
+    zero, one = integer(0, _LONG), integer(1, _LONG)
+    is_before = binary(exp.LT, binary(exp.Mod, micros, width), zero)
+    # The engine cuts towards 1970; to subtract first would wrap at the least number there is.
+    begun = choice((is_before, one), default=zero.copy())
+    whole = binary(exp.Sub, binary(exp.Div, micros.copy(), width.copy()), begun)
+    return Typed(cast(whole, _LONG), _LONG)
 
 
 def cut_seconds(value: Typed) -> Typed:

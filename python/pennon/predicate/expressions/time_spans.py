@@ -66,6 +66,8 @@ _MICROS: Final[Mapping[str, int]] = {
     "WEEK": 7 * MICROS_PER_DAY,
 }
 _MONTHS: Final[Mapping[str, int]] = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+# DataFusion's calendar ends in the year 262142.
+_MOST_MONTHS: Final = 12 * 100_000
 _ANY_SESSION: Final = Semantics()  # dates have the same parts in all of them
 # In one number of a date's parts, so many days fit into a month.
 _MOST_DAYS: Final = 32
@@ -303,9 +305,11 @@ def _moved_clock(source: Typed, unit: str, number: int) -> Typed:
     """Add to a date, or to a timestamp without a zone.
 
     Raises:
-        Declined: A date would get a time.
+        Declined: A date would get a time, or DataFusion's calendar may not reach so far.
     """
     if unit in _MONTHS:
+        if abs(number) * _MONTHS[unit] > _MOST_MONTHS:
+            raise Declined(why=f"{number} {unit} added")
         moved_months = partial(plus_months, number * _MONTHS[unit], source.type)
         moved = calendar_cycles.moved_in_cycles(source, moved_months)
     elif source.type == pa.date32():
