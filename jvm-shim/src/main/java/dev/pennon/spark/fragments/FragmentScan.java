@@ -35,11 +35,16 @@ import org.apache.spark.sql.types.StructType;
 public record FragmentScan(
     FragmentReply fragment, List<KeyedLeaf> tasks, StructType columns, LogicalPlan rows)
     implements ColumnarBatchScan, SupportsReportStatistics, SupportsMetadata {
+  /** Whether an operator is a fragment. */
+  public static boolean isFragment(LogicalPlan plan) {
+    return plan instanceof DataSourceV2ScanRelation relation
+        && relation.scan() instanceof FragmentScan;
+  }
+
   /** Whether an operator is a fragment that reports its key. */
   public static boolean isKeyed(LogicalPlan plan) {
-    return plan instanceof DataSourceV2ScanRelation relation
-        && relation.scan() instanceof FragmentScan scan
-        && scan.fragment.keyed();
+    return isFragment(plan)
+        && ((FragmentScan) ((DataSourceV2ScanRelation) plan).scan()).fragment.keyed();
   }
 
   @Override

@@ -36,7 +36,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.util.DateTimeUtils;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.PartialFunction;
 import scala.jdk.javaapi.CollectionConverters;
@@ -111,7 +110,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
       return plan;
     }
     // Subqueries that Spark has merged name what it merged; it puts that in their place next.
-    LogicalPlan whole = ReplaceCTERefWithRepartition.apply(plan);
+    LogicalPlan whole = ReplaceCTERefWithRepartition.apply(PennonScan.unfiltered(plan));
     LogicalPlan query = whole;
     if (!isSettled(whole)) {
       query =
@@ -142,13 +141,8 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
 
   /** Whether this rule has seen a plan before, for the optimizer repeats it. */
   private static boolean isSettled(LogicalPlan plan) {
-    return items(plan.collectLeaves()).stream()
-        .anyMatch(
-            leaf ->
-                leaf instanceof DataSourceV2ScanRelation relation
-                    && (relation.scan() instanceof FragmentScan
-                        || (relation.scan() instanceof PennonScan scan
-                            && (scan.isDerived() || scan.isPacked()))));
+    return PennonScan.in(plan).anyMatch(scan -> scan.isDerived() || scan.isPacked())
+        || items(plan.collectLeaves()).stream().anyMatch(FragmentScan::isFragment);
   }
 
   private LogicalPlan settled(LogicalPlan plan, SQLConf conf, Consumer<JsonNode> listener) {
@@ -170,10 +164,8 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
       if (!conf.v2BucketingEnabled()) {
         return plan;
       }
-      LogicalPlan rewritten = plan;
-      if (reply.changesThePlan()) {
-        rewritten = new DerivedKeyRewrite(keys, outline).rewrite(root);
-      }
+      LogicalPlan rewritten =
+          reply.changesThePlan() ? new DerivedKeyRewrite(keys, outline).rewrite(root) : plan;
       return reply.oneTask() ? OneTask.in(rewritten) : rewritten;
     } catch (Exception e) {
       return UndecidedPlans.kept(plan, e, conf);

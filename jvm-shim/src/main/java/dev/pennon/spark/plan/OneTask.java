@@ -6,7 +6,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Repartition;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /**
  * Lets every scan of a small query have one partition, and Spark know of it: then no operator above
@@ -24,9 +23,7 @@ final class OneTask {
 
   /** A scan of ours under what Spark reads it with: filters at run time have to stay next to it. */
   private static boolean isRead(LogicalPlan plan) {
-    if (plan instanceof DataSourceV2ScanRelation relation) {
-      return relation.scan() instanceof PennonScan || relation.scan() instanceof FragmentScan;
-    }
-    return (plan instanceof Filter || plan instanceof Project) && isRead(plan.children().head());
+    return PennonScan.of(plan) != null || FragmentScan.isFragment(plan)
+        || (plan instanceof Filter || plan instanceof Project) && isRead(plan.children().head());
   }
 }

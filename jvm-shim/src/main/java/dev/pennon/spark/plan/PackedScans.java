@@ -12,10 +12,9 @@ final class PackedScans {
 
   static LogicalPlan in(LogicalPlan plan) {
     if (plan instanceof DataSourceV2ScanRelation relation
-        && relation.scan() instanceof PennonScan scan) {
-      return scan.isDerived() || scan.isPacked()
-          ? relation
-          : ScanRelations.replaced(relation, scan.packed(), relation.output(), null, List.of());
+        && relation.scan() instanceof PennonScan scan
+        && !(scan.isDerived() || scan.isPacked())) {
+      return ScanRelations.replaced(relation, scan.packed(), relation.output(), null, List.of());
     }
     return plan.mapChildren(PackedScans::in);
   }

@@ -3,6 +3,7 @@ package dev.pennon.spark.read;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.tasks.KeyedLeaf;
 import dev.pennon.spark.tasks.Metric;
 import dev.pennon.spark.tasks.PennonSplit;
@@ -42,6 +43,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.connector.SupportsMetadata;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
+import scala.PartialFunction;
 
 /**
  * A planned scan as Spark sees it.
@@ -136,6 +138,24 @@ public final class PennonScan
   /** This scan with fewer columns, the same ones of its partitioning and order among them. */
   public PennonScan narrowed(StructType narrower) {
     return new PennonScan(plan.narrowed(narrower), derivation, isOrdered, options);
+  }
+
+  /**
+   * A plan to be executed with the filters of that execution alone. Each step of a recursion executes
+   * one plan anew, whose scans the step before has filtered.
+   */
+  public static LogicalPlan unfiltered(LogicalPlan query) {
+    return query.transformWithSubqueries(PartialFunction.fromFunction(PennonScan::anew));
+  }
+
+  private static LogicalPlan anew(LogicalPlan node) {
+    PennonScan scan = of(node);
+    if (scan == null || scan.filtered == null) {
+      return node;
+    }
+    var relation = (DataSourceV2ScanRelation) node;
+    scan = new PennonScan(scan.plan, scan.derivation, scan.isOrdered, scan.options);
+    return ScanRelations.narrowed(relation, scan, relation.output());
   }
 
   /** The worker's name of this scan's plan. */
@@ -264,10 +284,11 @@ public final class PennonScan
     return plan.filterAttributes();
   }
 
+  /** Spark calls it once for each execution, with all filters of that one. */
   @Override
   public void filter(Predicate[] predicates) {
     Set<NamedReference> ofPartitions = Set.of(filterAttributes());
-    RuntimeFilters all = runtimeFilters.and(plan.table().schema(), ofPartitions, predicates);
+    RuntimeFilters all = RuntimeFilters.of(plan.table().schema(), ofPartitions, predicates);
     if (!all.equals(runtimeFilters)) {
       runtimeFilters = all;
       boolean isEmpty = plan.splits().list().stream().allMatch(PennonSplit::isEmpty);
@@ -346,12 +367,14 @@ public final class PennonScan
     return Metric.ofPlanning(read, plan.planning());
   }
 
+  /** Filtered scans differ from others, for a tree takes no node in place of one that it equals. */
   @Override
   public boolean equals(Object other) {
     return other instanceof PennonScan that
         && isPacked() == that.isPacked()
         && isOrdered == that.isOrdered
         && Objects.equals(derivation, that.derivation)
+        && runtimeFilters.equals(that.runtimeFilters)
         && plan.identity().equals(that.plan.identity());
   }
 

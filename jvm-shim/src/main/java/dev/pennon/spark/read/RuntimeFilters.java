@@ -30,12 +30,12 @@ record RuntimeFilters(List<String> keys, List<String> predicates, String rowKeys
 
   static final RuntimeFilters NONE = new RuntimeFilters(List.of(), List.of(), null);
 
-  /** These and more, on columns of a table, of which some decide about partitions. */
-  RuntimeFilters and(StructType schema, Set<NamedReference> ofPartitions, Predicate... more) {
-    List<String> allKeys = new ArrayList<>(keys);
-    List<String> texts = new ArrayList<>(predicates);
-    String ofRows = rowKeys;
-    for (Predicate filter : more) {
+  /** Those on columns of a table, of which some decide about partitions. */
+  static RuntimeFilters of(StructType schema, Set<NamedReference> ofPartitions, Predicate... all) {
+    List<String> allKeys = new ArrayList<>();
+    List<String> texts = new ArrayList<>();
+    String ofRows = null;
+    for (Predicate filter : all) {
       String written = filter.name().equals("IN") ? keys(filter) : null;
       if (written != null) {
         allKeys.add(written);
