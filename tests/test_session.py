@@ -79,10 +79,21 @@ def test_java_17_and_an_early_access_java_are_accepted(no_java_home: Path) -> No
     assert java_runtime.check_java().feature == 26
 
 
-def test_a_java_that_states_nothing_is_not_a_java(no_java_home: Path) -> None:
+def test_a_java_that_states_no_version_is_refused_with_what_it_says(no_java_home: Path) -> None:
     fake_java(no_java_home, "cannot find a JVM")
-    with pytest.raises(JavaNotFound, match="does not state its version"):
+    with pytest.raises(JavaNotFound, match="not state its version, but says: cannot find a JVM"):
         java_runtime.check_java()
+
+
+def test_a_working_folder_that_is_gone_is_named_as_the_reason(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    start = "import os, pennon; os.rmdir(os.getcwd()); pennon.spark(root='/lake')"
+    done = subprocess.run(
+        [sys.executable, "-c", start], cwd=gone, capture_output=True, encoding="utf-8", check=False
+    )
+    last = done.stderr.splitlines()[-1]
+    assert "[WORKING_FOLDER_REMOVED] Cannot start Spark: the working folder" in last
 
 
 def test_a_pyspark_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from pennon.errors import JarNameNotReadable, JavaNotFound, JavaTooOld
+from pennon.errors import JarNameNotReadable, JavaNotFound, JavaTooOld, WorkingFolderRemoved
 
 OLDEST_JAVA = 17
 _VERSION = re.compile(r'version "(?P<text>(?P<first>\d+)(?:\.(?P<second>\d+))?[^"]*)"')
@@ -44,6 +44,7 @@ def check_java() -> JavaRuntime:
     Raises:
         JavaNotFound: There is no ``java`` where Spark's launcher looks.
         JavaTooOld: It is older than 17.
+        WorkingFolderRemoved: No Java starts in the working folder.
     """
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else "java"
@@ -51,9 +52,12 @@ def check_java() -> JavaRuntime:
     if command is None:
         where = f"JAVA_HOME is {home}" if home else "JAVA_HOME is not set and PATH has no java"
         raise JavaNotFound(where=where)
-    version = read_version(_ask(command))
+    answer = _ask(command)
+    version = read_version(answer)
     if version is None:
-        raise JavaNotFound(where=f"{command} does not state its version")
+        _require_working_folder()
+        said = " ".join(answer.split()) or "nothing"
+        raise JavaNotFound(where=f"{command} does not state its version, but says: {said}")
     text, feature = version
     if feature < OLDEST_JAVA:
         raise JavaTooOld(actual=text, command=command)
@@ -95,6 +99,14 @@ def read_version(output: str) -> tuple[str, int] | None:
         return None
     first, second = int(match["first"]), int(match["second"] or 0)
     return match["text"], second if first == 1 else first
+
+
+def _require_working_folder() -> None:
+    """A JVM does not start in a folder that is gone, not even to state its version."""
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        raise WorkingFolderRemoved from error
 
 
 def _ask(command: str) -> str:

@@ -122,6 +122,7 @@ from pennon.errors.processes.installation import (
     SparkNotInstalled,
     SparkVersionNotSupported,
     UnknownSetting,
+    WorkingFolderRemoved,
 )
 from pennon.errors.processes.library import (
     ArgumentRefused,
@@ -341,6 +342,7 @@ __all__ = [
     "UnsupportedTransform",
     "ValuesNotUnderstood",
     "VersionsDiffer",
+    "WorkingFolderRemoved",
     "WriteColumnTwice",
     "WriteColumnUnknown",
     "WriteConflict",

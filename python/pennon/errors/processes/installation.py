@@ -16,6 +16,17 @@ class JavaNotFound(PennonError):
     sql_state = "58000"
 
 
+class WorkingFolderRemoved(PennonError):
+    """Java does not start where this process works."""
+
+    condition = "WORKING_FOLDER_REMOVED"
+    template = (
+        "Cannot start Spark: the working folder of this process has been removed, and Java starts "
+        "in none that is gone. Change to a folder that exists."
+    )
+    sql_state = "58030"
+
+
 class JavaTooOld(PennonError):
     """The Java that Spark would start is older than 17."""
 
