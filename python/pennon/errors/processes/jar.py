@@ -205,14 +205,14 @@ class PartitionFieldsNotSupported(PennonError):
     sql_state = "0A000"
 
 
-class WriteOrderReadByAnother(PennonError):
-    """Another extension's parser has taken the order of a write."""
+class StatementReadByAnother(PennonError):
+    """Another extension's parser has taken a statement that it shares with Pennon's."""
 
-    condition = "WRITE_ORDER_READ_BY_ANOTHER"
+    condition = "STATEMENT_READ_BY_ANOTHER"
     template = (
-        "Cannot change the write order of {table}: the parser of another extension has read the "
-        "statement. Set the table property 'write.order', or name "
-        "dev.pennon.spark.PennonExtensions last in spark.sql.extensions."
+        "Cannot alter {table} by this statement: the parser of another extension has read it. "
+        "Name dev.pennon.spark.PennonExtensions last in spark.sql.extensions; a write order can be "
+        "set as the table property 'write.order', too."
     )
     sql_state = "0A000"
 

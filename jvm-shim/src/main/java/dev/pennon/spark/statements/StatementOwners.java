@@ -18,7 +18,7 @@ import scala.collection.immutable.Map;
 
 /**
  * Gives statements about partition fields to the catalog whose table they name, whatever parser
- * came first.
+ * came first, and refuses others that Iceberg's parser has read.
  *
  * <p>Iceberg's parser reads such statements whosever the table is. Where it stands before Pennon's,
  * its commands on Pennon's tables are turned into Pennon's here. Its classes are known by their
@@ -26,6 +26,9 @@ import scala.collection.immutable.Map;
  */
 public final class StatementOwners extends Rule<LogicalPlan> {
   private static final String PLANS = "org.apache.spark.sql.catalyst.plans.logical.";
+
+  /** Instead of a text: what only Pennon's parser reads as Pennon means it. */
+  private static final String OTHERS = "another's";
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
@@ -39,10 +42,7 @@ public final class StatementOwners extends Rule<LogicalPlan> {
       return withoutStatement(plan, change.properties());
     }
     String command = plan.getClass().getName();
-    if (!command.startsWith(PLANS) || plan.productArity() == 0) {
-      return plan;
-    }
-    String text = text(command, plan);
+    String text = command.startsWith(PLANS) ? text(command, plan) : "";
     return !text.isEmpty() && plan.productElement(0) instanceof scala.collection.Seq<?> name
         ? taken(name, text).orElse(plan)
         : plan;
@@ -55,7 +55,9 @@ public final class StatementOwners extends Rule<LogicalPlan> {
       case "DropPartitionField" -> "DROP PARTITION FIELD " + part(plan, 1);
       case "ReplacePartitionField" ->
           "REPLACE PARTITION FIELD " + part(plan, 1) + " WITH " + part(plan, 2) + part(plan, 3);
-      case "SetWriteDistributionAndOrdering" -> "WRITE";
+      case "SetWriteDistributionAndOrdering", "CreateOrReplaceTag", "DropTag" -> OTHERS;
+      case "CreateOrReplaceBranch", "DropBranch", "SetIdentifierFields", "DropIdentifierFields" ->
+          OTHERS;
       default -> "";
     };
   }
@@ -77,8 +79,8 @@ public final class StatementOwners extends Rule<LogicalPlan> {
     if (PennonParser.fullName(SparkSession.active(), table).isEmpty()) {
       return Optional.empty();
     }
-    if (text.equals("WRITE")) {
-      throw WorkerFailure.of("WRITE_ORDER_READ_BY_ANOTHER", "table", table).raise();
+    if (text.equals(OTHERS)) {
+      throw WorkerFailure.of("STATEMENT_READ_BY_ANOTHER", "table", table).raise();
     }
     String statement = "ALTER TABLE " + table + " " + TableStatements.asProperty(text);
     return Optional.of(PennonParser.plan(SparkSession.active(), statement));
