@@ -62,6 +62,11 @@ i32 BETWEEN -5 AND i64
 i32 IN (1, -7, 2147483647, NULL)
 i64 IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, -9223372036854775807, 2147483648)
 dec IN (1.5, -0.01, 100)
+f64 IN (nf, 1.5D)
+i32 IN (n32, 5)
+i32 IN (2, nf)
+NOT (f64 IN (nf, f64)) AND i32 > 2
+CASE WHEN i32 > 5 THEN 5 ELSE i32 END IN (CASE WHEN n32 > 5 THEN 5 ELSE n32 END, 3)
 greatest(i32, 5)
 least(dec, dec2)
 f64 = 0

@@ -277,8 +277,12 @@ class _Reader:
         value, *members = self.alike(
             [self.read(expression) for expression in (node.this, *node.expressions)]
         )
-        tree = exp.In(this=_enclosed(value), expressions=[comparable(member) for member in members])
-        return Typed(tree, pa.bool_())
+        if all(literal_value(member.tree) is not None for member in members):
+            listed = [comparable(member) for member in members]
+            return Typed(exp.In(this=_enclosed(value), expressions=listed), pa.bool_())
+        # DataFusion 54 overlooks a CASE in a list that a CASE is looked for in.
+        equal = [compared(exp.EQ, value, member).tree for member in members]
+        return Typed(exp.paren(exp.or_(*equal)), pa.bool_())
 
     def long_membership(self, node: exp.In) -> Typed:
         """Read a long list as a whole: its values have one type, and none is NULL."""
