@@ -162,6 +162,9 @@ torture-functions: $(INSTALLED) $(JAR) ## Spark's functions beside Python's, on 
 torture-expressions: $(INSTALLED) $(JAR) ## expressions that workers compute beside Spark's own, on N random rows
 	@$(BIN)/python -m tests.torture.expressions --rows $(or $(N),100000) $(ARGS)
 
+torture-examples: $(INSTALLED) $(JAR) ## N variations of Spark's own examples in the workers, beside Spark's values and errors
+	@$(BIN)/python -m tests.torture.examples --queries $(or $(N),5000) $(ARGS)
+
 torture-rows: $(INSTALLED) $(JAR) ## N random DELETE, UPDATE and MERGE statements, each also run by DuckDB
 	@$(BIN)/python -m tests.torture.row_changes --statements $(or $(N),2000) $(ARGS)
 
@@ -197,4 +200,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: bench-groups bench-in-spark help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-rows torture-statements torture-commits torture-races clean
+.PHONY: bench-groups bench-in-spark help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-examples torture-rows torture-statements torture-commits torture-races clean
