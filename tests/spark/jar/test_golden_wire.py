@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 from py4j import java_gateway
 from py4j.java_collections import JavaArray, JavaList, JavaMap, JavaSet
@@ -20,12 +21,13 @@ DECLARED = Path(__file__).parents[3] / "jvm-shim/src/main/resources/dev/pennon/s
 MESSAGES = json.loads((DECLARED / "wire.json").read_text(encoding="utf-8"))["messages"]
 PACKAGE = "dev.pennon.spark"
 JAVA = Path(__file__).parents[3] / "jvm-shim/src/main/java" / PACKAGE.replace(".", "/")
+# Before Spark 4.2 there is nothing that a table of changing columns could implement.
 RECORDS = [
     (name, ".".join((*path.relative_to(JAVA).parent.parts, path.stem)) + nested)
     for path in sorted(JAVA.rglob("*.java"))
     for name in re.findall(r"\brecord (\w+)\(", path.read_text(encoding="utf-8"))
     for nested in ["" if name == path.stem else f"${name}"]
-    if name in MESSAGES
+    if name in MESSAGES and not (pyspark.__version__ < "4.2" and path.stem == "EvolvingTable")
 ]
 """The records of the jar that hold a message or a part of one, each with its class."""
 
