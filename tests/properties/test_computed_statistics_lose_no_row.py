@@ -6,6 +6,7 @@ The oracle computes row by row, by Spark's rules for ANSI arithmetic, and knows 
 from __future__ import annotations
 
 import datetime as dt
+import operator as comparing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,13 +23,13 @@ from pennon.planning.binding.bound_predicate import conjuncts
 from pennon.planning.statistics_pruning import has_possible_row, may_prune
 from pennon.predicate.parse import parse_predicate
 
-_COMPARISONS: dict[str, Callable[[object, object], bool]] = {
-    "=": lambda a, b: a == b,
-    "<>": lambda a, b: a != b,
-    "<": lambda a, b: a < b,  # type: ignore[operator]
-    "<=": lambda a, b: a <= b,  # type: ignore[operator]
-    ">": lambda a, b: a > b,  # type: ignore[operator]
-    ">=": lambda a, b: a >= b,  # type: ignore[operator]
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": comparing.eq,
+    "<>": comparing.ne,
+    "<": comparing.lt,
+    "<=": comparing.le,
+    ">": comparing.gt,
+    ">=": comparing.ge,
 }
 
 
