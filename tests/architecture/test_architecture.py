@@ -6,6 +6,7 @@ Each rule is a function that returns its offences, so that a failure lists all o
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -56,9 +57,14 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def trees() -> Iterator[tuple[Path, ast.Module]]:
     for path in PYTHON:
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+        yield path, parsed(path)
 
 
 def subject_of(path: Path) -> str:
@@ -175,26 +181,13 @@ def test_every_subject_has_its_level() -> None:
     assert subjects - set(LEVEL_OF) == set()
 
 
-def test_files_have_at_most_400_lines() -> None:
+def test_files_are_chapters_of_at_most_700_lines() -> None:
     long = [
         f"{named(path)}: {count}"
         for path in [*PYTHON, *TESTS, *JAVA]
-        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 400
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 700
     ]
     assert long == []
-
-
-def test_no_file_name_occurs_twice() -> None:
-    places: dict[str, list[str]] = {}
-    for path in PYTHON:
-        if path.name not in ("__init__.py", "__main__.py"):
-            places.setdefault(path.name, []).append(named(path))
-    assert [paths for paths in places.values() if len(paths) > 1] == []
-
-
-def test_folders_hold_about_a_dozen_modules() -> None:
-    sizes = Counter(path.parent for path in PYTHON if path.name != "__init__.py")
-    assert {named(folder): size for folder, size in sizes.items() if size > 14} == {}
 
 
 def test_folders_of_tests_hold_about_as_many() -> None:
@@ -294,7 +287,7 @@ def test_variables_are_named_after_what_they_hold() -> None:
     offences = [
         f"{named(path)}:{node.lineno}"
         for path in [*PYTHON, *TESTS, *BENCHMARKS]
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if (isinstance(node, ast.arg) and node.arg == "each")
         or (isinstance(node, ast.Name) and node.id == "each" and isinstance(node.ctx, ast.Store))
     ]
@@ -313,7 +306,7 @@ def test_packages_only_re_export() -> None:
     for path in PYTHON:
         if path.name != "__init__.py":
             continue
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             plain = isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.If | ast.Assign)
             plain |= isinstance(node, ast.AnnAssign)
             lazy = path.parent == PACKAGE and getattr(node, "name", "") in (
