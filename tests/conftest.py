@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ import pytest
 from tests import class_archive
 
 from pennon import session
+from pennon.maintenance import expire as expire_module
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +69,12 @@ def namespace(spark: SparkSession) -> Iterator[str]:
     spark.sql(f"CREATE NAMESPACE {name}")
     yield name
     spark.sql(f"DROP NAMESPACE IF EXISTS {name} CASCADE")
+
+
+@pytest.fixture
+def without_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let expired versions go from the disk at once, where a test looks for what is left there."""
+    monkeypatch.setattr(expire_module, "writer_grace", lambda _: timedelta(0))
 
 
 def pytest_configure(config: pytest.Config) -> None:

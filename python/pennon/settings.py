@@ -163,6 +163,14 @@ KEPT_VERSIONS = Setting(
     "1",
     "How many of the newest versions are kept whatever their age.",
 )
+WRITER_GRACE = Setting(
+    "history.expire.writer-grace-ms",
+    Place.TABLE,
+    "milliseconds",
+    "3600000",
+    "How long a commit may stand still: so long the files of `__manifest` stay that belong to"
+    " expired versions, which a commit is compared with, and the versions of a plain dataset.",
+)
 STATISTICS_COLUMNS = Setting(
     "write.statistics.columns",
     Place.TABLE,
@@ -230,6 +238,7 @@ SETTINGS: tuple[Setting, ...] = (
     COMPACTION,
     KEPT_AGE,
     KEPT_VERSIONS,
+    WRITER_GRACE,
     STATISTICS_COLUMNS,
     JAR,
     PYTHON,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -188,13 +187,6 @@ def test_files_are_chapters_of_at_most_700_lines() -> None:
         if (count := len(path.read_text(encoding="utf-8").splitlines())) > 700
     ]
     assert long == []
-
-
-def test_folders_of_tests_hold_about_as_many() -> None:
-    sizes = Counter(
-        path.parent for path in TESTS if path.name not in ("__init__.py", "conftest.py")
-    )
-    assert {named(folder): size for folder, size in sizes.items() if size > 17} == {}
 
 
 def test_tables_are_told_apart_in_one_place() -> None:

@@ -146,6 +146,7 @@ def test_a_read_of_a_table_that_went_says_so(
         read_plan(plan).to_arrow()
 
 
+@pytest.mark.usefixtures("without_grace")
 @pytest.mark.parametrize("kind", ["partitioned", "plain"])
 @pytest.mark.parametrize("read", ["to_arrow", "to_batches", "to_datafusion", "where"])
 def test_a_read_of_an_expired_version_says_so(tmp_path: Path, read: str, kind: str) -> None:

@@ -55,6 +55,7 @@ def test_small_files_are_put_together_once(path: str) -> None:
     assert compact(path, strategy="sort").notes
 
 
+@pytest.mark.usefixtures("without_grace")
 def test_what_a_dry_run_of_an_expiry_lists_is_what_goes(path: str) -> None:
     compact(path)
     lance.dataset(path).tags.create("kept", 3)

@@ -85,7 +85,7 @@ def test_a_rollback_beside_an_expiry_names_nothing_that_is_gone(
         rollback(location, wanted.version)
     assert regions(latest(wanted)) == expected
     assert check(location).is_valid
-    assert not lance.dataset(f"{location}/__manifest").tags.list()
+    assert not tags_of(lance.dataset(f"{location}/__manifest"))
     expire_module.expire(location, older_than=datetime.now(UTC) + timedelta(minutes=1))
     assert check(location).is_valid
 

@@ -93,6 +93,7 @@ def test_of_two_changes_of_one_key_one_is_refused(tmp_path: Path) -> None:
     assert dict(sales.refresh().properties) == {"team": "a"}
 
 
+@pytest.mark.usefixtures("without_grace")
 def test_a_plain_dataset_tells_what_lance_recorded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

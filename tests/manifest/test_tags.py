@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +28,8 @@ from pennon.errors import (
     TagRefused,
     TagSyntax,
 )
-from pennon.manifest.versions import expiry_notice, set_tag
+from pennon.maintenance import expire as expire_module
+from pennon.manifest.versions import set_tag
 from pennon.namespace import PartitionedNamespace
 
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.string()})
@@ -223,41 +225,49 @@ def test_a_tag_is_made_and_dropped_beside_readers_and_writers(tmp_path: Path) ->
         assert all(reader.result() for reader in readers)
 
 
-@pytest.mark.parametrize("ends", [True, False])
-def test_a_tag_beside_an_expiry_names_a_version_or_is_refused(
-    table: PartitionedNamespace, monkeypatch: pytest.MonkeyPatch, *, ends: bool
+def before_first(
+    monkeypatch: pytest.MonkeyPatch, module: Any, name: str, act: Callable[[], object]
 ) -> None:
-    """Lance has looked which versions have tags, and removes those that had none then."""
+    """Do something once, before the first call of a function: whoever calls it stands still."""
+    real = vars(module)[name]
+
+    def stalled(*arguments: Any, **named: Any) -> object:
+        monkeypatch.setattr(module, name, real)
+        act()
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(module, name, stalled)
+
+
+def expire_all(table: PartitionedNamespace) -> list[int]:
+    return table.maintenance.expire_snapshots(datetime.now(UTC) + FUTURE).versions
+
+
+@pytest.mark.parametrize("step", ["_write", "_check_is_there"])
+def test_a_tag_that_stands_still_beside_an_expiry_names_what_is_there_or_is_refused(
+    table: PartitionedNamespace, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
     table.create_tag("there")
     old = table.version
     table.append([{"id": 3, "region": "us"}])
     newest = table.append([{"id": 4, "region": "us"}])
-    clean_up, is_made = lance.LanceDataset.cleanup_old_versions, threading.Event()
-    monkeypatch.setattr(expiry_notice, "_WAITS_SECONDS", 60 if ends else 0)
-    wait = expiry_notice.wait_for_expiry
-
-    def waits(*arguments: Any, **named: Any) -> object:
-        is_made.set()
-        return wait(*arguments, **named)
-
-    monkeypatch.setattr(set_tag, "wait_for_expiry", waits)
-    with ThreadPoolExecutor(1) as pool:
-        making = []
-
-        def look_and_remove(manifest: lance.LanceDataset, **named: Any) -> object:
-            one = pennon.open(table.location)
-            making.append(pool.submit(one.create_tag, "there", old + 1, replace=True))
-            assert is_made.wait(60)
-            if not ends:
-                assert making[0].exception(60) is not None
-            removed = Path(manifest.uri, "_versions", f"{2**64 - 1 - (old + 1)}.manifest")
-            removed.unlink()
-            return clean_up(manifest, **named)
-
-        monkeypatch.setattr(lance.LanceDataset, "cleanup_old_versions", look_and_remove)
-        table.maintenance.expire_snapshots(datetime.now(UTC) + FUTURE)
-        with pytest.raises(TagRefused, match="is gone" if ends else "expired at this moment"):
-            making[0].result(60)
-    assert {name: tag.version for name, tag in table.tags().items()} == {"there": old}
-    assert ids(table, "there") == [1, 2]
+    before_first(monkeypatch, set_tag, step, lambda: expire_all(table))
+    if step == "_write":
+        with pytest.raises(TagRefused, match=f"its version {old + 1} is gone"):
+            table.create_tag("there", old + 1, replace=True)
+    else:  # the expiry has seen the tag
+        table.create_tag("there", old + 1, replace=True)
+    there = old if step == "_write" else old + 1
+    assert {name: tag.version for name, tag in table.tags().items()} == {"there": there}
+    assert ids(table, "there") == [1, 2, 3][: there - old + 2]
     assert ids(table, newest) == [1, 2, 3, 4]
+
+
+def test_a_version_that_gets_a_tag_while_an_expiry_stands_still_stays(
+    table: PartitionedNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = table.version
+    table.append([{"id": 3, "region": "us"}])
+    before_first(monkeypatch, expire_module, "_mark", lambda: table.create_tag("kept", old))
+    assert old not in expire_all(table)
+    assert ids(table, "kept") == [1, 2]

@@ -272,6 +272,7 @@ def test_rows_made_of_what_was_read_need_their_base(tmp_path: Path) -> None:
     assert regions(latest(base)) == {"eu": [1], "us": [7]}
 
 
+@pytest.mark.usefixtures("without_grace")
 @pytest.mark.parametrize("mode", [WriteMode.MERGE, WriteMode.OVERWRITE])
 def test_a_base_whose_files_went_while_it_was_open_is_a_conflict(
     tmp_path: Path, mode: WriteMode

@@ -2,26 +2,31 @@
 
 The order makes it safe to stop anywhere, and beside writers and readers:
 
-1. old versions of ``__manifest`` are removed, as Lance does it; those that a tag names stay, and
-   tags whose time is over go before;
-2. those that are left are read: what any of them names is kept;
+1. old versions of ``__manifest`` are marked: nobody reads them any more. Those that a tag names
+   stay, and tags whose time is over go before;
+2. those that stay are read: what any of them names is kept;
 3. of a leaf's detached versions only those are deleted that the manifest had recorded once and that
    nothing names any more. What a running write has made is recorded nowhere yet, so it stays;
-4. a version's files go before the version, so that a second run finds what the first one left. What
-   only versions recorded that a rollback undid is known from those alone: where a run is killed
-   behind the first step vacuum takes it;
-5. its record, a ``table_version`` row, goes last, and with it the records of commits whose versions
-   are gone for good.
+4. a version's files go before the version, so that a second run finds what the first one left;
+5. its record, a ``table_version`` row, goes then, and with it the records of commits whose versions
+   are gone for good;
+6. the marked versions themselves go last, and not before no commit can have begun that Lance has to
+   compare with them (``expired_versions`` says why). Times are those of the storage, for clocks of
+   machines differ.
+
+A plain dataset has no marks, which other tools would not know: its versions stay as long.
 
 Lance's own clean-up is never run on a leaf: to it every detached version is waste.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Final
 
 import lance
@@ -42,10 +47,13 @@ from pennon.maintenance.plain_upkeep import (
 )
 from pennon.manifest.commits.fragment_merge import keep_small
 from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.expired_versions import mark_expired
 from pennon.manifest.dataset.storage import (
+    MANIFEST,
     StorageOptions,
     listed_versions,
     open_manifest,
+    present_versions,
     storage_failure,
     version_numbers,
 )
@@ -53,9 +61,10 @@ from pennon.manifest.format.commit_record import COMMIT, CommitRecord
 from pennon.manifest.format.properties import read_specs, user_properties
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table_of_rows
 from pennon.manifest.versions.expiry_notice import expiring
-from pennon.manifest.versions.retention import kept_age, kept_versions
+from pennon.manifest.versions.retention import kept_age, kept_versions, writer_grace
 from pennon.manifest.versions.tags import Tag, drop_unchanged, tagged_versions, tags_of
 from pennon.predicate.values.time_units import SECONDS_PER_DAY
+from pennon.settings import WRITER_GRACE
 
 __all__ = ["Expired", "expirable_versions", "expire"]
 
@@ -132,18 +141,19 @@ def expire(
         plain = plain_dataset(location, options, error)
         return _expire_plain(plain, older_than, retain_last, dry_run=dry_run)
     read_specs(manifest.metadata, location)
+    before = version_numbers(manifest)
     done = Expired(tags=_tags_without_use(manifest, location, dry_run=dry_run))
     still_there = done.tags if dry_run else ()
-    done.versions.extend(expirable_versions(manifest, older_than, retain_last, still_there))
-    kept = set(version_numbers(manifest)).difference(done.versions)
-    recorded = recorded_versions(location, [*done.versions, max(kept)], options)
-    versions = sorted(kept)
-    if not dry_run:
-        left = _remove_versions(manifest, location, options, done, versions)
-        if left is None:
-            return done
-        versions = left
-    unneeded = recorded - named_versions(location, versions, options)
+    old = expirable_versions(manifest, older_than, retain_last, still_there)
+    if old and not dry_run:
+        _mark(manifest, location, _oldest_behind(old, version_numbers(manifest)))
+    if not dry_run:  # whatever got a tag before the mark stays
+        manifest = open_manifest(location, storage_options=options)
+    kept = sorted(set(version_numbers(manifest)).difference(old if dry_run else ()))
+    done.versions.extend(sorted({*before, *old}.difference(kept)))
+    expired = sorted(_present(manifest).difference(kept))
+    recorded = recorded_versions(location, [*expired, kept[-1]], options)
+    unneeded = recorded - named_versions(location, kept, options)
     forget_leaves()
     deleted: set[LeafVersion] = set()
     places = sorted({place for place, _ in unneeded})
@@ -153,7 +163,9 @@ def expire(
         gone = _delete(location, place, options, doomed, done, dry_run=dry_run)
         deleted |= {(place, version) for version in gone}
     if not dry_run:
-        _forget_records(location, options, deleted, versions[0], done)
+        _forget_records(location, options, deleted, kept[0], done)
+    if expired:
+        _remove_expired(location, options, expired, done, dry_run=dry_run)
     return done
 
 
@@ -165,73 +177,107 @@ def _expire_plain(
     done = Expired(tags=_tags_without_use(dataset, snapshot.location, dry_run=dry_run))
     still_there = done.tags if dry_run else ()
     # A merge of fragments is a compaction that someone asked for, and counts.
-    done.versions.extend(expirable_versions(dataset, older_than, retain_last, still_there, ()))
-    if done.versions:
+    old = expirable_versions(dataset, older_than, retain_last, still_there, ())
+    if not old:
+        return done
+    oldest_kept = _oldest_behind(old, version_numbers(dataset))
+    announced = expiring(dataset, oldest_kept, table=snapshot.location)
+    with contextlib.nullcontext() if dry_run else announced as notice:
         leaf = files_of_dataset(snapshot)
-        done.files.extend(files_of_versions_alone(leaf, done.versions))
-        done.num_bytes = sum(leaf.sizes[path] for path in done.files if path.startswith("data/"))
-    if done.versions and not dry_run:
-        kept = set(version_numbers(dataset)).difference(done.versions)
-        with expiring(dataset, _oldest_behind(done.versions, kept), table=snapshot.location):
+        done.versions.extend(_settled(leaf, dataset, old, notice))
+        _tell_of_grace(done, dataset, [version for version in old if version not in done.versions])
+        if done.versions:
+            done.files.extend(files_of_versions_alone(leaf, done.versions))
+            sizes = (leaf.sizes[path] for path in done.files if path.startswith("data/"))
+            done.num_bytes = sum(sizes)
+        if done.versions and not dry_run:
             remove_versions(snapshot, done.versions)
     return done
 
 
-def _remove_versions(
-    manifest: lance.LanceDataset,
+def _mark(manifest: lance.LanceDataset, location: str, oldest_kept: int) -> None:
+    try:
+        mark_expired(manifest, oldest_kept)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise storage_failure("expire versions of", location, error) from error
+
+
+def _remove_expired(
     location: str,
     options: StorageOptions,
+    expired: Sequence[int],
     done: Expired,
-    kept: Sequence[int],
-) -> list[int] | None:
-    """Remove versions of ``__manifest``; give those that are left.
+    *,
+    dry_run: bool,
+) -> None:
+    """Remove versions of ``__manifest`` that have expired long enough ago."""
+    manifest = open_manifest(location, storage_options=options)
+    announced = expiring(manifest, int(manifest.version), table=location)
+    with contextlib.nullcontext() if dry_run else announced as notice:
+        files = LeafFiles.open(location, MANIFEST, options)
+        settled = _settled(files, manifest, expired, notice)
+        _tell_of_grace(done, manifest, sorted(set(expired).difference(settled)))
+        for _ in range(0 if dry_run else _ATTEMPTS):
+            if not settled:
+                return
+            _clean_up(manifest, location, settled)
+            # One may have been held by a tag that is gone by now, as another expiry has one.
+            settled = sorted(_present(manifest).intersection(settled) - tagged_versions(manifest))
+    if settled and not dry_run:  # Lance's clean-up is silent of files that it may not remove
+        raise StorageFailure(
+            verb="expire versions of",
+            location=location,
+            problem=f"the files of version {settled[0]} cannot be removed",
+            advice="Check the permissions",
+        )
+
+
+def _clean_up(manifest: lance.LanceDataset, location: str, versions: Sequence[int]) -> None:
+    try:
+        manifest.cleanup_old_versions(versions=list(versions), error_if_tagged_old_versions=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        if "not found" not in str(error).lower():  # another expiry takes the same
+            raise storage_failure("expire versions of", location, error) from error
+
+
+def _settled(
+    files: LeafFiles, dataset: lance.LanceDataset, versions: Sequence[int], notice: str | None
+) -> list[int]:
+    """Choose the versions that no commit under way need be compared with.
+
+    It has begun before the next version was there, and would have stood still for longer than the
+    table grants. What time it is the storage says of the notice that was just written.
 
     Args:
-        manifest: Its newest version.
-        location: The namespace.
-        options: Given to Lance.
-        done: The versions that shall go.
-        kept: The others.
-
-    Returns:
-        None where one got a tag at this very moment, as a rollback gives it: what it reads of
-        leaves is left to the next run.
+        files: The files of the dataset.
+        dataset: At its newest version.
+        versions: Which of its versions to look at.
+        notice: The tag that says that versions are being removed; None for this machine's time.
     """
-    for _ in range(_ATTEMPTS):
-        if done.versions:
-            _clean_up(manifest, location, done.versions, kept)
-        # The tags first: a rollback drops its tag when the version that it made is listed.
-        newest = open_manifest(location, storage_options=options)
-        tagged = tagged_versions(newest).intersection(done.versions)
-        versions = version_numbers(newest)
-        stayed = sorted(set(done.versions).intersection(versions) - tagged)
-        if not stayed:
-            break
-        # A tag held it that is gone by now, as a rollback and another expiry have one for a while.
-    else:  # Lance's clean-up is silent of files that it may not remove
-        problem = f"the files of version {stayed[0]} cannot be removed"
-        advice = "Check the permissions"
-        raise StorageFailure(
-            verb="expire versions of", location=location, problem=problem, advice=advice
+    now = datetime.now(UTC) if notice is None else files.changed_at[f"_refs/tags/{notice}.json"]
+    limit = now - writer_grace(user_properties(dataset.metadata))
+    present = sorted(_present(dataset))
+    following = dict(pairwise(present))
+    return [
+        version
+        for version in versions
+        if version in following and files.made_at(following[version]) <= limit
+    ]
+
+
+def _tell_of_grace(done: Expired, dataset: lance.LanceDataset, versions: Sequence[int]) -> None:
+    """Say which versions are still on the disk, and why."""
+    if versions:
+        grace = writer_grace(user_properties(dataset.metadata))
+        done.notes.append(
+            f"the commits of versions {min(versions)} to {max(versions)} are kept until the next"
+            f" expiry after {grace}, as {WRITER_GRACE.name} says: a writer that stands still is"
+            " compared with them"
         )
-    if not tagged:
-        return versions
-    done.versions[:] = [version for version in done.versions if version not in versions]
-    done.notes.append(f"version {min(tagged)} got a tag meanwhile: leaves are left to the next run")
-    return None
 
 
-def _clean_up(
-    manifest: lance.LanceDataset, location: str, versions: Sequence[int], kept: Sequence[int]
-) -> None:
-    """Remove versions of ``__manifest`` that no tag holds; those that went before are no error."""
-    with expiring(manifest, _oldest_behind(versions, kept), table=location):
-        try:
-            manifest.cleanup_old_versions(
-                versions=list(versions), error_if_tagged_old_versions=False
-            )
-        except (OSError, RuntimeError, ValueError) as error:
-            raise storage_failure("expire versions of", location, error) from error
+def _present(dataset: lance.LanceDataset) -> set[int]:
+    return {int(entry["version"]) for entry in present_versions(dataset)}
 
 
 def _oldest_behind(versions: Sequence[int], kept: Collection[int]) -> int:
@@ -289,8 +335,11 @@ def expirable_versions(
         return []
     # Each version that is counted costs a read: those before the oldest that may go decide nothing.
     newer = [version for entry in listed if (version := int(entry["version"])) >= old[0]]
-    first_kept = _first_kept(manifest, newer, retain_last, uncounted)
-    return [version for version in old if version < first_kept]
+    first = _first_kept(manifest, newer, retain_last, uncounted)
+    # A younger version ends it, too, for clocks differ: what expires has nothing between it.
+    young = (version for version in newer if version not in old and version not in tagged)
+    first = min(first, *young, newer[-1])
+    return [version for version in old if version < first]
 
 
 def _first_kept(

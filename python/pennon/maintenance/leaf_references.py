@@ -16,7 +16,7 @@ from pennon.maintenance.checks.manifest_rows import RawRows, newest_version, ver
 from pennon.manifest.dataset.storage import StorageOptions
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION
-from pennon.manifest.versions.shared_fragments import open_unexpired, unseen_rows
+from pennon.manifest.versions.shared_fragments import open_present, unseen_rows
 
 __all__ = ["LeafVersion", "named_versions", "recorded_versions"]
 
@@ -37,7 +37,7 @@ def named_versions(
     named: set[LeafVersion] = set()
     seen: set[tuple[str, ...]] = set()
     for version in versions:
-        manifest = open_unexpired(location, version, storage_options)
+        manifest = open_present(location, version, storage_options)
         if manifest is None:
             continue
         rows = unseen_rows(
@@ -68,7 +68,7 @@ def recorded_versions(
     seen: set[tuple[str, ...]] = set()
     kinds = f"object_type IN ('{TABLE}', '{TABLE_VERSION}')"
     for version in versions:
-        manifest = open_unexpired(location, version, storage_options)
+        manifest = open_present(location, version, storage_options)
         if manifest is None:
             continue
         rows = unseen_rows(location, manifest, seen, kinds, with_deletions=False)

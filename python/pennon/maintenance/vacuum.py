@@ -25,11 +25,17 @@ from pennon.maintenance.leaf_references import LeafVersion, named_versions
 from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version, manifest_path
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.maintenance.plain_upkeep import files_of_dataset, plain_dataset
-from pennon.manifest.dataset.storage import MANIFEST, StorageOptions, open_manifest, version_numbers
+from pennon.manifest.dataset.storage import (
+    MANIFEST,
+    StorageOptions,
+    open_manifest,
+    present_versions,
+    version_numbers,
+)
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.format.properties import read_specs
 from pennon.manifest.versions.retention import DEFAULT_AGE
-from pennon.manifest.versions.shared_fragments import leaf_locations, open_unexpired
+from pennon.manifest.versions.shared_fragments import leaf_locations, open_present
 
 __all__ = ["Vacuumed", "vacuum"]
 
@@ -178,8 +184,9 @@ def _waste_of_manifest(own: LeafFiles, limit: datetime) -> list[str]:
     seen: set[int] = set()
     for _ in range(2):  # and once more, for what was committed since the first look
         newest = open_manifest(own.root, storage_options=own.storage_options)
-        for version in set(version_numbers(newest)) - seen:
-            manifest = open_unexpired(own.root, version, own.storage_options)
+        present = {int(entry["version"]) for entry in present_versions(newest)}
+        for version in present - seen:
+            manifest = open_present(own.root, version, own.storage_options)
             if manifest is not None:
                 old.difference_update(files_of_version(manifest))
             seen.add(version)

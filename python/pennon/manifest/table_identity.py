@@ -74,7 +74,8 @@ def open_commit_base(snapshot: Snapshot) -> lance.LanceDataset:
     Spec: "Commit Behavior".
     """
     location, options = snapshot.location, snapshot.storage_options
-    base = open_manifest(location, snapshot.version, storage_options=options)
+    # A commit on an expired version is compared with those behind it as long as it is there.
+    base = open_manifest(location, snapshot.version, storage_options=options, is_expired_too=True)
     if version_identity(base) != snapshot.identity:
         raise TableMadeAnew(table=location, location=location)
     return base

@@ -7,6 +7,7 @@ commits first, appends are chained on the leaf's new version and the manifest is
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, assert_never
@@ -26,6 +27,7 @@ from pennon.manifest.commits.turn import Turn
 from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.transaction_mode import STRONG
+from pennon.manifest.versions.retention import writer_grace
 from pennon.transaction.abandoned_change import settled
 from pennon.transaction.concurrency.conflicts import check_layouts, check_places, rebase
 from pennon.transaction.concurrency.outcome import Committed, Conflicted, Outcome, Retryable
@@ -202,11 +204,11 @@ def _tried_in_turn(turn: Turn, attempt: _Attempt, read: ReadSets | None) -> Outc
                 return moved
             attempt = moved
         attempt = attempt.with_leaves_prepared()
-        match attempt.committed(read):
-            case ManifestCommitted(version=version):
+        made, attempt = attempt.committed(read), attempt.again()
+        match made:
+            case ManifestCommitted(version=version) if attempt.is_in_time or attempt.is_there():
                 return Committed(version, base)
-            case ConcurrentChange():
-                attempt = attempt.again()
+            case ManifestCommitted() | ConcurrentChange():
                 if not attempt.is_rewrite:
                     turn.take_where_late(number)
                 if not turn.is_mine:
@@ -233,6 +235,17 @@ class _Attempt:
     states: Mapping[str, LeafState]
     records: Sequence[CommitRecord]
     prepared: Mapping[str, LeafChange] = field(default_factory=dict)
+    began: float = field(default_factory=time.time)
+
+    @property
+    def is_in_time(self) -> bool:
+        """Whether all versions behind the snapshot are there for certain, to be compared with."""
+        grace = writer_grace(self.snapshot.properties).total_seconds()
+        return not grace or time.time() - self.began < grace
+
+    def is_there(self) -> bool:
+        """Whether the newest version has the commit: a late one may stand behind newer versions."""
+        return _is_one_there(_opened(self.snapshot, None), self.records)
 
     @property
     def is_rewrite(self) -> bool:
@@ -260,6 +273,8 @@ class _Attempt:
 
     def committed(self, read: ReadSets | None) -> ManifestCommitted | ConcurrentChange:
         """Make all of it visible by one merge into the manifest, unless another was first."""
+        if not self.is_in_time:
+            return ConcurrentChange()
         removed = [leaf for leaf, change in self.changes.items() if isinstance(change, Drop)]
         moved = [self.prepared[leaf] for leaf in self.changes if leaf in self.prepared]
         rewrites = _rewrites(self.changes, self.states, self.prepared)

@@ -24,6 +24,7 @@ from pennon.manifest.versions.tags import tagged_versions
 __all__ = ["LeafFiles", "files_of_version"]
 
 _DETACHED: Final = re.compile(r"_versions/d(\d+)\.manifest")
+_LAST_VERSION: Final = 2**64 - 1
 _ADDED: Final = {"Append": "fragments", "Update": "new_fragments"}
 _CHANGED: Final = {"Update": "updated_fragments", "Delete": "updated_fragments"}
 
@@ -65,6 +66,13 @@ class LeafFiles:
         leaf.sizes = dict(zip(paths, listed["size_bytes"].to_pylist(), strict=True))
         leaf.changed_at = dict(zip(paths, listed["last_modified"].to_pylist(), strict=True))
         return leaf
+
+    def made_at(self, version: int) -> datetime:
+        """When a version of the main branch was made, by the storage's clock; now if it is gone."""
+        names = (version, _LAST_VERSION - version)
+        paths = (f"_versions/{name}.manifest" for name in names)
+        known = (self.changed_at[path] for path in paths if path in self.changed_at)
+        return next(known, max(self.changed_at.values()))
 
     @property
     def detached(self) -> set[int]:

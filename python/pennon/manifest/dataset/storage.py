@@ -23,6 +23,7 @@ from pennon.errors import (
     StorageFull,
     TableNotFound,
 )
+from pennon.manifest.dataset.expired_versions import first_kept, held_versions, is_expired
 from pennon.manifest.dataset.version_times import VersionTimes
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "listed_versions",
     "manifest_uri",
     "open_manifest",
+    "present_versions",
     "reading_failure",
     "storage_failure",
     "storage_problem",
@@ -88,6 +90,7 @@ def open_manifest(
     storage_options: StorageOptions | None = None,
     *,
     is_read_only: bool = False,
+    is_expired_too: bool = False,
 ) -> lance.LanceDataset:
     """Open ``__manifest`` at a version, as of a time, or at its latest version.
 
@@ -99,6 +102,7 @@ def open_manifest(
         is_read_only: Whether nothing is committed on top of it. Lance then remembers what it has
             read; of the transactions behind a commit it would remember the numbers alone, which
             a table made anew at this place has as well.
+        is_expired_too: Whether to open a version that has expired, too, as long as it is there.
 
     Raises:
         NamespaceHasNoManifest: There is no ``__manifest`` at the location.
@@ -119,14 +123,25 @@ def open_manifest(
             if dataset.version == version:
                 return dataset
     try:
-        return _open(location, version, storage_options, is_read_only=is_read_only)
+        dataset = _open(location, version, storage_options, is_read_only=is_read_only)
     except (NamespaceHasNoManifest, OverflowError) as error:
         dataset = _open(location, None, storage_options, is_read_only=is_read_only)
-        raise SnapshotNotFound(
-            location=location,
-            asked=f"at version {version}",
-            existing=VersionTimes.of(listed_versions(dataset)).existing(version or 0),
-        ) from error
+        raise _not_found(dataset, location, version or 0) from error
+    try:
+        is_gone = not is_expired_too and is_expired(dataset, int(dataset.version))
+    except (OSError, ValueError) as error:
+        raise storage_failure("list the tags of", location, error) from error
+    if is_gone:
+        raise _not_found(dataset, location, int(dataset.version))
+    return dataset
+
+
+def _not_found(dataset: lance.LanceDataset, location: str, version: int) -> SnapshotNotFound:
+    return SnapshotNotFound(
+        location=location,
+        asked=f"at version {version}",
+        existing=VersionTimes.of(listed_versions(dataset)).existing(version),
+    )
 
 
 def _open(
@@ -153,13 +168,31 @@ def _open(
 
 
 def listed_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
-    """List the versions of ``__manifest``, with their times.
-
-    Lance lists their files and then reads each; one that expires in between makes it fail, and is
-    not listed the next time.
+    """List the versions of ``__manifest`` that have not expired, with their times.
 
     Args:
-        manifest: The table at any version.
+        manifest: The table at any version; or a plain dataset.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    present = present_versions(manifest)  # and then the tags: who drops one does not bring back
+    try:
+        first = first_kept(manifest)
+        held = held_versions(manifest) if first else set()
+    except (OSError, ValueError) as error:
+        raise storage_failure("list the tags of", str(manifest.uri), error) from error
+    return [entry for entry in present if (v := int(entry["version"])) >= first or v in held]
+
+
+def present_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
+    """List the versions of ``__manifest`` that are on the disk, those that have expired among them.
+
+    Lance lists their files and then reads each; one that is removed in between makes it fail, and
+    is not listed the next time.
+
+    Args:
+        manifest: The table at any version; or a plain dataset.
 
     Raises:
         StorageFailure: The storage refused.

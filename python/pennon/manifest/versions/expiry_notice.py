@@ -27,13 +27,16 @@ _LOOKS_EACH_SECONDS: Final = 0.1
 
 
 @contextlib.contextmanager
-def expiring(dataset: lance.LanceDataset, oldest_kept: int, *, table: str) -> Iterator[None]:
+def expiring(dataset: lance.LanceDataset, oldest_kept: int, *, table: str) -> Iterator[str]:
     """Let nobody rely on a new tag of an older version while the context is open.
 
     Args:
         dataset: ``__manifest``, or a plain dataset.
         oldest_kept: The oldest version behind all that are to go.
         table: The table's name, for errors.
+
+    Returns:
+        The name of the tag that says so.
 
     Raises:
         StorageFailure: The storage refused.
@@ -44,7 +47,7 @@ def expiring(dataset: lance.LanceDataset, oldest_kept: int, *, table: str) -> It
     except (OSError, RuntimeError, ValueError) as error:
         raise storage_failure("expire versions of", table, error) from error
     try:
-        yield
+        yield name
     finally:
         with contextlib.suppress(PennonError):  # it goes with the next expiry after its time
             drop_tag(dataset, name, table=table)

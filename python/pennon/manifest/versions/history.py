@@ -31,7 +31,7 @@ from pennon.manifest.format.commit_record import (
     records_in,
 )
 from pennon.manifest.format.properties import SCHEMA, TURN
-from pennon.manifest.versions.shared_fragments import open_unexpired
+from pennon.manifest.versions.shared_fragments import open_present
 
 __all__ = ["HistoryEntry", "history"]
 
@@ -117,7 +117,7 @@ def history(
         try:
             return read()
         except StorageFailure:
-            if open_unexpired(location, version, storage_options or {}) is not None:
+            if open_present(location, version, storage_options or {}) is not None:
                 raise
             return None
 
@@ -157,7 +157,7 @@ def _added(
     if not isinstance(operation, lance.LanceOperation.Merge):
         return ()
     # A commit that stands alone states every fragment; a change of the columns adds none.
-    before = open_unexpired(location, version - 1, storage_options or {})
+    before = open_present(location, version - 1, storage_options or {})
     if before is None:
         return ()
     earlier = {fragment.fragment_id for fragment in before.get_fragments()}

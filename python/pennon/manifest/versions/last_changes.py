@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pennon.manifest.dataset.storage import version_numbers
 from pennon.manifest.format.rows import TABLE
-from pennon.manifest.versions.shared_fragments import open_unexpired, unseen_rows
+from pennon.manifest.versions.shared_fragments import open_present, unseen_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,7 @@ def last_changes(snapshot: Snapshot) -> Mapping[str, int]:
     for number in listed:
         if number > snapshot.version:
             break
-        manifest = open_unexpired(snapshot.location, number, snapshot.storage_options)
+        manifest = open_present(snapshot.location, number, snapshot.storage_options)
         if manifest is None:
             continue
         condition = f"object_type = '{TABLE}'"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pennon.errors import InvalidRetention
 from pennon.predicate.values.time_units import MILLIS_PER_DAY
-from pennon.settings import KEPT_AGE, KEPT_VERSIONS
+from pennon.settings import KEPT_AGE, KEPT_VERSIONS, WRITER_GRACE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +20,7 @@ __all__ = [
     "kept_age",
     "kept_versions",
     "retention_of",
+    "writer_grace",
 ]
 
 DEFAULT_AGE: Final = timedelta(days=5)
@@ -88,6 +89,21 @@ def check_retention(properties: Mapping[str, str]) -> None:
         InvalidRetention: A property is no number that it can be.
     """
     retention_of(properties)
+    writer_grace(properties)
+
+
+def writer_grace(properties: Mapping[str, str]) -> timedelta:
+    """Read how long a commit may stand still beside expiries; an hour where the table does not say.
+
+    Raises:
+        InvalidRetention: The property is no number that it can be.
+
+    Example:
+        >>> writer_grace({})
+        datetime.timedelta(seconds=3600)
+    """
+    millis = _number(properties, WRITER_GRACE.name, 0)
+    return timedelta(milliseconds=int(WRITER_GRACE.default or 0) if millis is None else millis)
 
 
 def _number(properties: Mapping[str, str], name: str, least: int) -> int | None:

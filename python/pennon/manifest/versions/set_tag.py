@@ -9,6 +9,7 @@ from typing import Final
 import lance
 
 from pennon.errors import TagAlreadyExists, TagNotFound, TagRefused
+from pennon.manifest.dataset.expired_versions import first_kept, held_versions, is_mark
 from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.versions.expiry_notice import wait_for_expiry
 from pennon.manifest.versions.tags import (
@@ -73,6 +74,9 @@ def set_tag(
             # One that listed the tags just before may still remove the version, or has done so.
             notice = wait_for_expiry(dataset, version, table=table)
             _check_is_there(dataset, version)
+            if _is_held_by_this_alone(dataset, name, version, current):
+                _take_back(dataset, name, current)
+                raise _gone(name, version, table)
         except (OSError, RuntimeError, ValueError) as error:
             refused = _failure(dataset, name, version, table, error)
             if isinstance(refused, TagRefused):
@@ -118,6 +122,15 @@ def _check_is_there(dataset: lance.LanceDataset, version: int) -> None:
         newest.checkout_version(version)
 
 
+def _is_held_by_this_alone(
+    dataset: lance.LanceDataset, name: str, version: int, before: Tag | None
+) -> bool:
+    """Whether a version had expired when it got the tag: no other one holds it, nor did this."""
+    if version >= first_kept(dataset) or (before is not None and before.version == version):
+        return False
+    return version not in held_versions(dataset, ignored=[name])
+
+
 def _take_back(dataset: lance.LanceDataset, name: str, before: Tag | None) -> None:
     """Leave a tag as it was, so that none names what is gone."""
     if name not in tags_of(dataset):
@@ -149,6 +162,8 @@ def check_name(name: str, table: str) -> None:
     advice = "Use letters, digits, '.', '_' and '-', as in release-2026.1"
     if name.isdecimal():
         why = "VERSION AS OF would read a name of digits as a version"
+    elif is_mark(name):
+        why = "a tag of such a name says which versions have expired"
     elif name.lower() == MAIN:
         why = f"{MAIN} is the line of versions itself"
     elif not _NAME.fullmatch(name):
@@ -166,6 +181,10 @@ def _failure(
     """Say what a refused tag means."""
     if version in {int(entry["version"]) for entry in dataset.versions()}:
         return storage_failure("make a tag of", table, error)
+    return _gone(name, version, table)
+
+
+def _gone(name: str, version: int, table: str) -> TagRefused:
     why = f"its version {version} is gone"
     advice = "Choose one of the versions that its metadata table snapshots lists"
     return TagRefused(tag=name, table=table, why=why, advice=advice)

@@ -11,6 +11,7 @@ from pennon.errors import SnapshotNotFound
 from pennon.manifest.dataset.storage import (
     StorageOptions,
     open_manifest,
+    present_versions,
     storage_failure,
     version_numbers,
 )
@@ -18,7 +19,7 @@ from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import TABLE
 from pennon.manifest.versions.tags import tagged_versions
 
-__all__ = ["leaf_locations", "open_unexpired", "unseen_rows"]
+__all__ = ["leaf_locations", "open_present", "unseen_rows"]
 
 _COLUMNS: Final = ("object_id", "object_type", "location", READ_VERSION.name)
 
@@ -34,7 +35,7 @@ def leaf_locations(location: str, storage_options: StorageOptions) -> set[str]:
     seen: set[tuple[str, ...]] = set()
     newest = open_manifest(location, storage_options=storage_options)
     for version in version_numbers(newest):
-        manifest = open_unexpired(location, version, storage_options)
+        manifest = open_present(location, version, storage_options)
         if manifest is None:
             continue
         condition = f"object_type = '{TABLE}'"
@@ -44,12 +45,14 @@ def leaf_locations(location: str, storage_options: StorageOptions) -> set[str]:
     return places
 
 
-def open_unexpired(
+def open_present(
     location: str, version: int, storage_options: StorageOptions
 ) -> lance.LanceDataset | None:
-    """Open a version of the manifest; None where it has expired since it was listed."""
+    """Open a version of the manifest; None where it was removed since it was listed."""
     try:
-        return open_manifest(location, version, storage_options=storage_options)
+        return open_manifest(
+            location, version, storage_options=storage_options, is_expired_too=True
+        )
     except SnapshotNotFound:
         return None
 
@@ -108,8 +111,8 @@ def _is_expiring(manifest: lance.LanceDataset, error: Exception) -> bool:
     Lance removes the files of a version before the version itself, and whoever did so may have been
     killed in between: nobody reads that version any more. The newest and tagged ones never expire.
     """
-    versions = version_numbers(manifest)
+    versions = [int(entry["version"]) for entry in present_versions(manifest)]
     if manifest.version not in versions:
         return True
-    kept = {versions[-1], *tagged_versions(manifest)}
+    kept = {max(versions), *tagged_versions(manifest)}
     return manifest.version not in kept and "not found" in str(error).lower()

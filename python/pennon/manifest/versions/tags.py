@@ -12,11 +12,12 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import lance
 
 from pennon.errors import TagNotFound
+from pennon.manifest.dataset.expired_versions import listed_tags
 from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.running_process import RunningProcess
 
@@ -41,7 +42,6 @@ __all__ = [
 _RETAINED: Final = "pennon.max-ref-age-ms"
 # What Lance and Iceberg call the line of versions itself; it names the newest of them.
 MAIN: Final = "main"
-_LISTINGS: Final = 9
 _MILLISECOND: Final = timedelta(milliseconds=1)
 # A tag that only holds a version while something reads it. Lance makes a tag before it can be told
 # how long it is to hold, so its name says that, too, for whoever is killed between the two.
@@ -124,7 +124,7 @@ def tags_of(dataset: lance.LanceDataset) -> dict[str, Tag]:
         StorageFailure: The storage refused.
     """
     try:
-        listed = _listed(dataset)
+        listed = listed_tags(dataset)
     except (OSError, RuntimeError, ValueError) as error:
         raise storage_failure("list the tags of", str(dataset.uri), error) from error
     return {name: _tag(name, tag) for name, tag in sorted(listed.items()) if tag["branch"] is None}
@@ -140,22 +140,8 @@ def tagged_versions(dataset: lance.LanceDataset, ignored: Collection[str] = ()) 
     Raises:
         OSError: The storage refused.
     """
-    tags = _listed(dataset)
+    tags = listed_tags(dataset)
     return {int(tag["version"]) for name, tag in tags.items() if name not in ignored}
-
-
-def _listed(dataset: lance.LanceDataset) -> Mapping[str, Mapping[str, Any]]:
-    """List the tags; again where one was dropped between its listing and its reading."""
-    attempts = _LISTINGS
-    while True:
-        try:
-            listed: Mapping[str, Mapping[str, Any]] = dataset.tags.list()
-        except (OSError, ValueError) as error:
-            attempts -= 1
-            if not attempts or "not found" not in str(error).lower():
-                raise
-        else:
-            return listed
 
 
 def tags_to_change(dataset: lance.LanceDataset) -> Tags:
