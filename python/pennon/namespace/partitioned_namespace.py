@@ -17,6 +17,7 @@ from pennon.catalog.partitioning import FieldChange
 from pennon.errors import ArgumentRefused
 from pennon.namespace.column_change import added, altered, property_changes, renamed
 from pennon.namespace.table_rows import TableRows
+from pennon.spec.column_names import column_path
 from pennon.transforms.transform_text import parse_transform
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ class PartitionedNamespace(TableRows):
             >>> letters.schema.names
             ['letter']
         """
-        return self._change({"change": "delete_column", "column": name.split(".")})
+        return self._change({"change": "delete_column", "column": column_path(name)})
 
     def alter_column(
         self,
