@@ -157,7 +157,7 @@ class PartitionedNamespace(TableRows):
         """Rename a column, which keeps its id and so its values.
 
         Args:
-            name: The column; a field of a struct by its path, with dots.
+            name: The column; a field of a struct by its path, with dots: ``s.`a.b` ``.
             to: The new name of the column, or of the field.
 
         Returns:
@@ -182,7 +182,7 @@ class PartitionedNamespace(TableRows):
         """Drop a column; a later one of its name shows no old values.
 
         Args:
-            name: The column; a field of a struct by its path, with dots.
+            name: The column; a field of a struct by its path, with dots: ``s.`a.b` ``.
 
         Returns:
             The version without the column.
