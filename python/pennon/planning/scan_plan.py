@@ -353,11 +353,11 @@ def _projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 def _top_level(name: str, schema: pa.Schema) -> str:
     path = column_path(name)
-    found = resolve_column(path, schema).path
-    if len(path) > 1:
-        columns = f"{found[0]}, which is read as a whole, fields and all"
+    column, *fields = resolve_column(path, schema).path
+    if fields:
+        columns = f"{column}, which is read as a whole, fields and all"
         raise UnknownColumn(column=name, columns=columns)
-    return found[0]
+    return column
 
 
 def _total(table: pa.Table, name: str) -> int | None:

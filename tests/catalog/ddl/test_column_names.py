@@ -152,7 +152,7 @@ def test_a_field_with_a_dot_is_added_inside_of_lists_and_maps(tmp_path: Path, de
     kind = pa.list_(struct) if depth == "list" else pa.map_(pa.string(), struct)
     within = "c.element" if depth == "list" else "c.value"
 
-    def value(fields: dict[str, int | None]) -> list[object]:
+    def value(fields: dict[str, object]) -> list[object]:
         return [fields] if depth == "list" else [("k", fields)]
 
     table = table_of(tmp_path / "t", pa.field("c", kind))
