@@ -14,7 +14,6 @@ from pennon.catalog.ddl import table_ddl
 from pennon.catalog.ddl.alter import alter_table
 from pennon.catalog.directory import Directory
 from pennon.errors import (
-    InvalidColumnName,
     InvalidTableName,
     NewTableRefused,
     RowChangeModeRefused,
@@ -134,21 +133,6 @@ def test_names_that_cannot_be_typed_or_stored_are_refused(catalog: Catalog, name
 def test_other_odd_names_work(catalog: Catalog, name: str) -> None:
     create(catalog, "ns", name)
     assert Directory(catalog).tables(("ns",)) == [name]
-
-
-def test_a_column_with_a_backquote_is_refused_before_it_cannot_be_read(catalog: Catalog) -> None:
-    with pytest.raises(InvalidColumnName, match="backquote"):
-        create(catalog, column="a`b")
-
-
-def test_a_name_that_lance_has_itself_is_refused_before_rows_cannot_be_written(
-    catalog: Catalog,
-) -> None:
-    with pytest.raises(InvalidColumnName, match="`rowid`"):
-        create(catalog, column="_rowid")
-    create(catalog, column="_ROWID")
-    with pytest.raises(InvalidColumnName, match="a character at least"):
-        create(catalog, column="")
 
 
 def test_a_new_name_may_begin_with_the_catalog(catalog: Catalog) -> None:

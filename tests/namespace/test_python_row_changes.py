@@ -19,7 +19,6 @@ from pennon.errors import (
     PredicateNotEvaluable,
     PredicateSyntaxError,
     UnknownColumn,
-    UnsupportedTableChange,
     WriteColumnUnknown,
     WriteConflict,
     WriteTypeMismatch,
@@ -215,15 +214,3 @@ def test_a_condition_that_a_scan_takes_chooses_the_rows_of_statements_too(tmp_pa
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 2]
     with pytest.raises(PredicateNotEvaluable):
         table.delete("soundex(id) = 'A'")
-
-
-def test_rows_whose_names_a_column_hides_are_not_changed(tmp_path: Path) -> None:
-    table = pennon.create(str(tmp_path / "t"), pa.schema({"_leaf": pa.string(), "v": pa.int32()}))
-    table.append([{"_leaf": "a", "v": 1}])
-    with pytest.raises(UnsupportedTableChange, match="Rename the column"):
-        table.update({"v": 2}, where="_leaf = 'a'")
-    with pytest.raises(UnsupportedTableChange, match="its column _leaf"):
-        table.merge([{"_leaf": "a", "v": 3}], on="v").when_matched_update_all().execute()
-    table.rename_column("_leaf", "place")
-    table.update({"v": 2}, where="place = 'a'")
-    assert table.scan().to_arrow().to_pylist() == [{"place": "a", "v": 2}]

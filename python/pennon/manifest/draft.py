@@ -21,6 +21,7 @@ from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.properties import DRAFT_ENABLED
 from pennon.manifest.format.rows import NAMESPACE, TABLE
 from pennon.spec import NamespaceSchema
+from pennon.spec.column_names import column_path
 from pennon.spec.json_text import object_from_text
 
 __all__ = [
@@ -298,7 +299,7 @@ def _names(written: Mapping[str, object], schema: NamespaceSchema) -> tuple[tupl
     ids = written.get("source-ids") or [written.get("source-id")]
     for id_ in [written["name"]] if "name" in written else (ids if isinstance(ids, list) else []):
         if isinstance(id_, str):
-            column = schema.field_by_path(tuple(id_.split(".")))
+            column = schema.field_by_path(column_path(id_))
         else:
             column = schema.field_by_id(id_) if isinstance(id_, int) else None
         if column is None:

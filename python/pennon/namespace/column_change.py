@@ -9,6 +9,7 @@ import pyarrow as pa
 from pennon.catalog.columns.spark_types import arrow_type, spark_schema
 from pennon.errors import ArgumentRefused, DefaultNotOfType
 from pennon.predicate.values.literals import to_expression, type_named
+from pennon.spec.column_names import column_path
 from pennon.spec.initial_default import value_to_json
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def added(
     """Describe a column that is added.
 
     Args:
-        name: Its path, with dots.
+        name: Its path, with dots; a name that has one itself in backquotes.
         data_type: Its type.
         nullable: Whether it may be NULL.
         default: Its value in rows that are there; None for NULL.
@@ -43,7 +44,7 @@ def added(
     spark_type = _spark_type(name, data_type)
     change: _Change = {
         "change": "add_column",
-        "column": name.split("."),
+        "column": column_path(name),
         "type": spark_type,
         "nullable": nullable,
         "comment": comment,
@@ -57,7 +58,7 @@ def added(
 
 def renamed(name: str, to: str) -> _Change:
     """Describe a column that gets another name."""
-    return {"change": "rename_column", "column": name.split("."), "new_name": to}
+    return {"change": "rename_column", "column": column_path(name), "new_name": to}
 
 
 def altered(
@@ -75,7 +76,7 @@ def altered(
             why="it is None, and so are nullable and comment",
             expected="one of them",
         )
-    column = name.split(".")
+    column = column_path(name)
     if data_type is not None:
         yield {"change": "update_type", "column": column, "type": _spark_type(name, data_type)}
     if nullable is not None:

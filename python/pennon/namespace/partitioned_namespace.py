@@ -17,6 +17,7 @@ from pennon.catalog.partitioning import FieldChange
 from pennon.errors import ArgumentRefused
 from pennon.namespace.column_change import added, altered, property_changes, renamed
 from pennon.namespace.table_rows import TableRows
+from pennon.spec.column_names import column_path
 from pennon.transforms.transform_text import parse_transform
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class PartitionedNamespace(TableRows):
         """Rename a column, which keeps its id and so its values.
 
         Args:
-            name: The column; a field of a struct by its path, with dots.
+            name: The column; a field of a struct by its path, with dots: ``s.`a.b` ``.
             to: The new name of the column, or of the field.
 
         Returns:
@@ -181,7 +182,7 @@ class PartitionedNamespace(TableRows):
         """Drop a column; a later one of its name shows no old values.
 
         Args:
-            name: The column; a field of a struct by its path, with dots.
+            name: The column; a field of a struct by its path, with dots: ``s.`a.b` ``.
 
         Returns:
             The version without the column.
@@ -200,7 +201,7 @@ class PartitionedNamespace(TableRows):
             >>> letters.schema.names
             ['letter']
         """
-        return self._change({"change": "delete_column", "column": name.split(".")})
+        return self._change({"change": "delete_column", "column": column_path(name)})
 
     def alter_column(
         self,

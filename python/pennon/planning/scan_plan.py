@@ -40,6 +40,7 @@ from pennon.planning.statistics_pruning import has_possible_row, may_match_at, m
 from pennon.predicate.comparison import Operator
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
+from pennon.spec.column_names import column_path
 from pennon.spec.value_text import python_value
 
 if TYPE_CHECKING:
@@ -345,16 +346,18 @@ def _parsed(
 def _projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
     if columns is None:
         return schema
-    for name in columns:
-        above = name.partition(".")[0]
-        if "." in name and name not in schema.names and above in schema.names:
-            raise UnknownColumn(
-                column=name, columns=f"{above}, which is read as a whole, fields and all"
-            )
     return pa.schema(
-        [schema.field(resolve_column([name], schema).path[0]) for name in columns],
-        metadata=schema.metadata,
+        [schema.field(_top_level(name, schema)) for name in columns], metadata=schema.metadata
     )
+
+
+def _top_level(name: str, schema: pa.Schema) -> str:
+    path = column_path(name)
+    column, *fields = resolve_column(path, schema).path
+    if fields:
+        columns = f"{column}, which is read as a whole, fields and all"
+        raise UnknownColumn(column=name, columns=columns)
+    return column
 
 
 def _total(table: pa.Table, name: str) -> int | None:

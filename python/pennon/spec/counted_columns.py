@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pennon.spec.listed_columns import listed_columns
+from pennon.spec.column_names import listed_columns
 
 __all__ = ["STATISTICS_COLUMNS", "CountedColumns"]
 

@@ -232,3 +232,65 @@ def test_a_column_is_dropped_behind_the_partition_fields_that_are_made_of_it(
     spark.sql(f"INSERT INTO {table} VALUES (101, 3, 'new'), (102, 3, NULL)")
     assert rows(spark, f"SELECT count(*) FROM {table} WHERE k = 'new'") == [(43,)]
     assert rows(spark, f"SELECT k, count(*) FROM {table} GROUP BY k") == [("new", 43), (None, 1)]
+
+
+def test_a_name_is_refused_at_every_door_where_it_would_not_work(
+    spark: SparkSession, namespace: str
+) -> None:
+    table = f"{namespace}.doors"
+    spark.sql(f"CREATE TABLE {table} (id INT, s STRUCT<r: INT>)")
+    merge = f"MERGE WITH SCHEMA EVOLUTION INTO {table} t USING"
+    insert = "s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    for name in ("", "*", "a.b", "_LEAF", "_RowAddr", "__Row_Operation", "__original_row_id_x"):
+        for statement in (
+            f"CREATE TABLE {namespace}.made (id INT, `{name}` INT)",
+            f"CREATE TABLE {namespace}.made AS SELECT 1 AS id, 2 AS `{name}`",
+            f"ALTER TABLE {table} ADD COLUMN `{name}` INT",
+            f"ALTER TABLE {table} RENAME COLUMN id TO `{name}`",
+            f"INSERT WITH SCHEMA EVOLUTION INTO {table} BY NAME SELECT 1 AS id, 2 AS `{name}`",
+            f"{merge} (SELECT 1 AS id, 2 AS `{name}`) {insert}",
+        ):
+            # Spark's MERGE takes the source's column for the metadata column of that name.
+            conditions = ["INVALID_COLUMN_NAME", *["UNKNOWN_COLUMN"] * ("MERGE" in statement)]
+            failure = failure_of(spark, statement)
+            assert any(condition in failure for condition in conditions), statement
+    for field in ("named_struct('', 1) AS s", "named_struct('r', 1, '', 1) AS s"):
+        statement = f"INSERT WITH SCHEMA EVOLUTION INTO {table} BY NAME SELECT 1 AS id, {field}"
+        assert "INVALID_COLUMN_NAME" in failure_of(spark, statement)
+    for kind in ("STRUCT<a: INT, A: INT>", "ARRAY<STRUCT<``: INT>>"):
+        for head in (f"CREATE TABLE {namespace}.made (x", f"ALTER TABLE {table} ADD COLUMNS (x"):
+            failure = failure_of(spark, f"{head} {kind})")
+            assert "INVALID_COLUMN_NAME" in failure or "ALREADY_EXISTS" in failure
+    assert spark.table(table).columns == ["id", "s"]
+    assert [row.tableName for row in spark.sql(f"SHOW TABLES IN {namespace}").collect()] == [
+        "doors"
+    ]
+
+
+def test_a_field_with_a_dot_in_its_name_works_in_every_statement(
+    spark: SparkSession, namespace: str
+) -> None:
+    table = f"{namespace}.dotted"
+    spark.sql(f"CREATE TABLE {table} (id INT, s STRUCT<r: INT>)")
+    spark.sql(f"INSERT INTO {table} VALUES (1, named_struct('r', 3))")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN s.`t.u` INT")
+    spark.sql(f"INSERT INTO {table} (id) VALUES (2)")
+    spark.sql(f"UPDATE {table} SET s.`t.u` = 7 WHERE id = 1")
+    source = "SELECT 3 AS id, named_struct('r', 1, 't.u', 2, 'user.name', 'x', '*', 5, '`', 6) AS s"
+    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {table} BY NAME {source}")
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(4, s.`t.u`)")
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD s.`user.name`")
+    spark.sql(f"INSERT OVERWRITE {table} SELECT * FROM {table}")
+    spark.sql(
+        f"MERGE INTO {table} t USING ({source}) x ON t.id = x.id AND t.s.`t.u` = x.s.`t.u`"
+        " WHEN MATCHED THEN UPDATE SET t.id = 4, t.s.`*` = t.s.```` + 1"
+    )
+    spark.sql(f"ALTER TABLE {table} RENAME COLUMN s.`user.name` TO `u.n`")
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN s.````")
+    assert rows(spark, f"SELECT id, s.* FROM {table}") == [
+        (1, 3, 7, None, None),
+        (2, None, None, None, None),
+        (4, 1, 2, "x", 7),
+    ]
+    joined = f"{table} a JOIN {table} b ON a.s.`t.u` = b.s.`t.u` WHERE a.s.`*` = 7 AND b.s.r > 0"
+    assert rows(spark, f"SELECT b.id, a.s.`u.n` FROM {joined}") == [(4, "x")]

@@ -188,8 +188,14 @@ def test_a_table_without_partitions_has_none_and_own_columns_come_first(
         grouped = rows(spark, f"SELECT _spec_version, count(*) FROM {table} GROUP BY 1")
         assert list(map(tuple, grouped)) == [(expected, 3)]
     spark.sql(
-        f"CREATE TABLE {own} PARTITIONED BY (_spec_version) AS"
-        " SELECT id, 'mine' AS _partition, CAST(7 AS INT) AS _spec_version FROM range(2)"
+        f"CREATE TABLE {own} PARTITIONED BY (_spec_id) AS"
+        " SELECT id, 'mine' AS _file, CAST(7 AS INT) AS _spec_id FROM range(2)"
     )
-    found = rows(spark, f"SELECT * FROM {own} WHERE _partition = 'mine' AND _spec_version = 7")
-    assert sorted(map(tuple, found)) == [(0, "mine", 7), (1, "mine", 7)]
+    theirs = pa.table({"id": [0, 1], "_partition": ["mine"] * 2, "_spec_version": [7, 7]})
+    lance.write_dataset(theirs, f"{tmp_path}/theirs")
+    for table, text, number in (
+        (own, "_file", "_spec_id"),
+        (f"lance.`{tmp_path}/theirs`", "_partition", "_spec_version"),
+    ):
+        found = rows(spark, f"SELECT * FROM {table} WHERE {text} = 'mine' AND {number} = 7")
+        assert sorted(map(tuple, found)) == [(0, "mine", 7), (1, "mine", 7)]

@@ -212,13 +212,26 @@ def test_columns_added_later_and_older_specs_take_part(spark: SparkSession, tabl
     ]
 
 
-def test_a_column_with_the_name_of_a_row_id_leaves_the_table_readable(
-    spark: SparkSession, namespace: str
+@pytest.mark.parametrize("name", ["_leaf", "_RowAddr", "__row_operation", "*"])
+def test_another_clients_column_with_a_name_that_tells_rows_apart_is_read_and_not_changed(
+    spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
-    spark.sql(f"CREATE TABLE {namespace}.t AS SELECT id, 'mine' AS _leaf FROM RANGE(2)")
-    assert sorted_rows(spark.table(f"{namespace}.t")) == [(0, "mine"), (1, "mine")]
-    with pytest.raises(PySparkException, match="ROW_ID_HIDDEN"):
-        spark.sql(f"DELETE FROM {namespace}.t WHERE id = 1")
+    lance.write_dataset(pa.table({"id": [1, 2], name: [10, 20]}), str(tmp_path / "t"))
+    table = f"lance.`{tmp_path}/t`"
+    read = spark.sql(f"SELECT id, `{name}` FROM {table} WHERE id > 1 AND `{name}` > 5")
+    assert sorted_rows(read) == [(2, 20)]
+    merge = f"MERGE INTO {table} t USING (SELECT 1 AS id, 3 AS v) s ON t.id = s.id WHEN MATCHED"
+    for statement in (
+        f"UPDATE {table} SET id = id + 100 WHERE id = 2",
+        f"DELETE FROM {table} WHERE id = 102",
+        f"{merge} THEN UPDATE SET `{name}` = s.v",
+    ):
+        if name == "*":
+            spark.sql(statement)
+            continue
+        with pytest.raises(PySparkException, match="ROW_ID_HIDDEN"):
+            spark.sql(statement)
+    assert sorted_rows(spark.table(table)) == ([(1, 3)] if name == "*" else [(1, 10), (2, 20)])
 
 
 @pytest.mark.parametrize(

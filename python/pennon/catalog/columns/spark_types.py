@@ -15,15 +15,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from pennon.errors import InvalidColumnName, MalformedMessage, UnsupportedColumnType
+from pennon.errors import MalformedMessage, UnsupportedColumnType
 from pennon.spec.length_limit import LENGTH_LIMIT
 
 __all__ = [
     "CURRENT_DEFAULT",
     "arrow_schema",
     "arrow_type",
-    "check_column_name",
-    "check_structs",
     "given_type",
     "length_limit",
     "spark_schema",
@@ -69,20 +67,6 @@ CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
 _LIMITED: Final = re.compile(r"((?:char|varchar)\(\d+\))(?: collate utf8_binary)?", re.IGNORECASE)
 # For rows without the column, which a new table has not; ALTER TABLE hands its value over.
 _EXISTENCE_DEFAULT: Final = "EXISTS_DEFAULT"
-_NOT_IN_COLUMNS: Final = {
-    ".": "Lance keeps a dot for the fields of a struct",
-    "`": "Lance does not read a column with a backquote",
-}
-# Lance's own columns of every row; in other letters they are anybody's.
-_RESERVED: Final = frozenset(
-    {
-        "_rowid",
-        "_rowaddr",
-        "_rowoffset",
-        "_row_created_at_version",
-        "_row_last_updated_at_version",
-    }
-)
 _OTHER: Final = b"spark:metadata"
 _OWN_PREFIXES: Final = ("lance", "pennon:", "spark:", "PARQUET:", "ARROW:")
 
@@ -105,42 +89,6 @@ def arrow_schema(struct: object) -> pa.Schema:
     if not isinstance(parsed, dict) or not isinstance(parsed.get("fields"), list):
         raise MalformedMessage(why="a schema is no StructType")
     return pa.schema([_arrow_field(member, ()) for member in parsed["fields"]])
-
-
-def check_column_name(name: str) -> None:
-    """Refuse a name that Lance does not take for a column; fields of structs may have it.
-
-    Raises:
-        InvalidColumnName: There is a dot or a backquote in it, or nothing, or Lance has a column
-            of that name.
-    """
-    if not name:
-        raise InvalidColumnName(name=name, why="a name has a character at least", example="a")
-    if name in _RESERVED:
-        why = "Lance has a column of its own of that name"
-        raise InvalidColumnName(name=name, why=why, example=name.removeprefix("_"))
-    for character, why in _NOT_IN_COLUMNS.items():
-        if character in name:
-            raise InvalidColumnName(name=name, why=why, example=name.replace(character, "_"))
-
-
-def check_structs(name: str, data_type: pa.DataType) -> None:
-    """Refuse structs without a field: Lance keeps no NULL of one, and none in a list.
-
-    Args:
-        name: The column.
-        data_type: Its type, which may hold structs.
-
-    Raises:
-        UnsupportedColumnType: It names the struct.
-
-    Example:
-        >>> check_structs("a", pa.struct({"b": pa.int32()}))
-    """
-    if pa.types.is_struct(data_type) and not data_type.num_fields:
-        raise UnsupportedColumnType(column=name, type="struct<>", target="Lance")
-    for at in range(data_type.num_fields):
-        check_structs(f"{name}.{data_type.field(at).name}", data_type.field(at).type)
 
 
 def arrow_type(spark: object, column: str) -> pa.DataType:

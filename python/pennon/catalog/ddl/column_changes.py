@@ -24,8 +24,6 @@ from pennon.catalog.columns.column_paths import (
 from pennon.catalog.columns.spark_types import (
     CURRENT_DEFAULT,
     arrow_type,
-    check_column_name,
-    check_structs,
     length_limit,
 )
 from pennon.errors import MalformedMessage, UnknownColumn, UnsupportedTableChange
@@ -33,6 +31,7 @@ from pennon.leaf.dataset import open_leaf
 from pennon.leaf.schema.carried_default import carried_default
 from pennon.leaf.schema.leaf_upgrade import PROMOTED_FROM
 from pennon.leaf.schema.promotion import is_promotable
+from pennon.spec.column_names import check_column
 from pennon.spec.initial_default import value_from_json, with_initial_default
 from pennon.spec.length_limit import LENGTH_LIMIT
 from pennon.transforms.bucket import Bucket, MultiBucket
@@ -116,9 +115,7 @@ class _Columns:
         if find_column(self._schema, path) is not None:
             raise self._refused(path, "add", "there is such a column", "Choose another name")
         above: tuple[str, ...] = ()
-        if len(path) == 1:
-            check_column_name(path[0])
-        else:
+        if len(path) > 1:
             parent = find_column(self._schema, path[:-1])
             if parent is None:
                 raise self._unknown(path[:-1])
@@ -133,7 +130,7 @@ class _Columns:
 
     def _added(self, path: tuple[str, ...], change: _Change) -> pa.Field:
         data_type = arrow_type(change["type"], ".".join(path))
-        check_structs(".".join(path), data_type)
+        check_column(path, data_type)
         added = pa.field(path[-1], data_type)
         for key, value in (
             ("comment", change.get("comment")),
@@ -166,8 +163,7 @@ class _Columns:
         path = self._shown(target)
         if is_container_part(self._arrow, target.path):
             raise self._refused(path, "rename", "it has no name of its own", "Rename its column")
-        if len(path) == 1:
-            check_column_name(new_name)
+        check_column((*path[:-1], new_name))
         taken = find_column(self._schema, (*path[:-1], new_name))
         if taken is not None and taken.id != target.id:
             why = f"there is a column {'.'.join(self._shown(taken))}"

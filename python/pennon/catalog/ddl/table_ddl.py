@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.catalog.columns.spark_types import arrow_schema, check_column_name, check_structs
+from pennon.catalog.columns.spark_types import arrow_schema
 from pennon.catalog.columns.stored_types import stored_schema
 from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
 from pennon.catalog.ddl.counted_columns_property import check_counted_columns
@@ -50,6 +50,7 @@ from pennon.leaf import drop_dataset
 from pennon.manifest import create as create_manifest
 from pennon.manifest.transaction_mode import STRONG, WEAK
 from pennon.manifest.versions.retention import check_retention
+from pennon.spec.column_names import check_column
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
 from pennon.transaction.concurrency.isolation import check_isolation
@@ -115,7 +116,7 @@ def stage(
         TableAlreadyExists: ``create`` meets a table of that name.
         TableNotFound: ``replace`` meets none.
         UnsupportedColumnType: Lance does not store a column's type.
-        InvalidColumnName: Lance does not take a column's name.
+        InvalidColumnName: A column, or a field of one, has a name that it cannot have.
         InvalidTableName: The name cannot be typed or stored.
         StatementNotSupported: CREATE VIEW, CLUSTER BY or SORTED BY.
         NewTableRefused: Another format, EXTERNAL, or a transaction mode that is none.
@@ -131,11 +132,12 @@ def stage(
         check_name(identifier)
     check_meaning(catalog.name, catalog.full_name(identifier), properties, transforms)
     check_new_table(catalog.full_name(identifier), properties)
-    arrow = stored_schema(schema) if isinstance(schema, pa.Schema) else arrow_schema(schema)
-    columns = NamespaceSchema.with_fresh_ids(arrow)
-    for column in columns.arrow:
-        check_column_name(column.name)
-        check_structs(column.name, column.type)
+    arrow = schema if isinstance(schema, pa.Schema) else arrow_schema(schema)
+    for column in arrow:
+        check_column((column.name,), column.type)
+    columns = NamespaceSchema.with_fresh_ids(
+        stored_schema(arrow) if isinstance(schema, pa.Schema) else arrow
+    )
     spec = spec_of(columns, calls_of(transforms))
     is_strong = properties.get("transaction", STRONG).lower() != WEAK
     kept = {name: value for name, value in properties.items() if name not in RESERVED}

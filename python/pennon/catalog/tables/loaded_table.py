@@ -36,6 +36,7 @@ from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.tags import MAIN, listed_names, tags_of
 from pennon.predicate.values.time_units import EPOCH
+from pennon.spec.column_names import hiding_column
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
@@ -100,9 +101,8 @@ class Table:
 
     @property
     def row_id(self) -> tuple[str, ...]:
-        """The metadata columns that name a row; none where a column of the table hides one."""
-        hidden = {column.name for column in self._hidden()}
-        return ROW_ID_COLUMNS if hidden.issuperset(ROW_ID_COLUMNS) else ()
+        """The metadata columns that name a row; none where a column's name stands in the way."""
+        return ROW_ID_COLUMNS if hiding_column(self.snapshot.schema.arrow.names) is None else ()
 
     def _hidden(self) -> list[pa.Field]:
         return metadata_columns(struct_fields(self.snapshot), self.snapshot.schema.arrow.names)

@@ -150,12 +150,13 @@ class ConditionNotSupported(PennonError):
 
 
 class RowIdHidden(PennonError):
-    """A column has the name of a metadata column by which rows are told apart."""
+    """A column has a name by which statements tell the rows apart that they change."""
 
     condition = "ROW_ID_HIDDEN"
     template = (
-        "Cannot {action} single rows of {table}: a column of it has the name of a metadata column "
-        "that names rows. Rename the column."
+        "Cannot {action} single rows of {table}: a column of it is called as one that names rows "
+        "(_leaf, _leaf_version, _rowaddr) or that Spark adds to them (__row_operation, __row_id, "
+        "__row_from_source, __row_from_target, __original_row_id_…). Rename the column."
     )
     sql_state = "42710"
 

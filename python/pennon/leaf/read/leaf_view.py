@@ -17,6 +17,7 @@ from pennon.leaf.read.leaf_filter import leaf_filter
 from pennon.leaf.read.metadata_columns import is_metadata_column, name_in_lance
 from pennon.leaf.schema.promotion import stream_schema, stream_type
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
+from pennon.spec.column_names import check_column
 
 if TYPE_CHECKING:
     import lance
@@ -110,6 +111,7 @@ class LeafViews:
 
         Raises:
             LeafTypeMismatch: A stored type does not promote to the requested one.
+            InvalidColumnName: Lance reads no column of such a name.
         """
         stored = _fields_of(dataset)
         with self._lock:  # leaves are read several at once, and most of them are alike
@@ -126,6 +128,9 @@ class LeafViews:
             FieldMatch(column, None, ()) if is_metadata_column(column) else next(matched)
             for column in self.schema
         )
+        for match in matches:
+            if match.stored is not None and "`" in match.stored.name:
+                check_column([match.stored.name])
         if filter_sql is None:
             return LeafView(fields, matches)
         condition = leaf_filter(filter_sql, self._known, fields, leaf)

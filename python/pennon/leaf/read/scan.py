@@ -147,7 +147,9 @@ def scan_view(
                 return rows
             statistics.clear()
         late = late_columns(dataset, view)
-        every = iter(scanner(columns=names, late_materialization=late).to_batches())
+        # Among others * means all columns to Lance, and in an expression the one of that name.
+        columns = {name: f"`{name}`" for name in names} if "*" in names else names
+        every = iter(scanner(columns=columns, late_materialization=late).to_batches())
         return every if keys is None or lookup is None else keys.matching(every, lookup)
 
     rows = _converted(read, leaf_rows)

@@ -243,8 +243,10 @@ def _messages(
     column: pa.Field, numbers: Sequence[int], above: int | None, *, is_silent: bool
 ) -> list[bytes]:
     """The messages of a column or field and those below it, with their numbers and ids."""
-    plain = LanceSchema.from_pyarrow(pa.schema([plain_field(column)]))
+    # Lance takes no column with a dot in its name, which a field of a struct may have.
+    plain = LanceSchema.from_pyarrow(pa.schema([plain_field(column).with_name("field")]))
     messages, _ = messages_of(plain)
+    messages[0] = changed(messages[0], name=column.name)
     ids = list(_ids(column))
     numbered = []
     for at, (message, (_, parent)) in enumerate(zip(messages, _walk(plain), strict=True)):

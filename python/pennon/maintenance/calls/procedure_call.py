@@ -11,7 +11,7 @@ from pennon.catalog.configured_catalog import is_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.table_name import parts_of
 from pennon.predicate.values.time_units import EPOCH
-from pennon.spec.listed_columns import listed_columns
+from pennon.spec.column_names import listed_columns
 
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog

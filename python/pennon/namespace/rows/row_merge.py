@@ -44,8 +44,9 @@ __all__ = ["Merge", "Merged"]
 
 _MOST_VALUES: Final = 1_000
 _ROWS_AT_ONCE: Final = 1 << 20
-_THEIRS: Final = "__row_of_source"
-_OURS: Final = "__row_of_table"
+# No column has a dot in its name.
+_THEIRS: Final = "row.of.source"
+_OURS: Final = "row.of.table"
 
 
 @dataclass(frozen=True, slots=True)

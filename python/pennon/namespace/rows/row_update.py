@@ -24,6 +24,7 @@ from pennon.namespace.rows.row_scan import read_plan
 from pennon.namespace.rows.row_write import write_row_changes
 from pennon.namespace.rows.rows_of_dicts import table_of
 from pennon.planning import plan_scan
+from pennon.spec.column_names import hiding_column
 from pennon.spec.schema import NamespaceSchema
 
 if TYPE_CHECKING:
@@ -37,20 +38,19 @@ ROW_NAMES = (LEAF, LEAF_VERSION, ROW_ADDRESS)
 
 
 def check_row_names(table: Table) -> None:
-    """Refuse to change rows that cannot be identified, because a column hides their row ids.
+    """Refuse to change rows one by one where the name of a column stands in the way.
 
     Raises:
-        UnsupportedTableChange: A column of the table is called as one of ``ROW_NAMES``.
+        UnsupportedTableChange: It names the column.
     """
-    own = table.snapshot.schema.arrow.names
-    for hidden in ROW_NAMES:
-        if hidden.name in own:
-            raise UnsupportedTableChange(
-                change="change single rows",
-                table=table.name,
-                why=f"its column {hidden.name} hides the metadata column that names a row's place",
-                advice="Rename the column",
-            )
+    hiding = hiding_column(table.snapshot.schema.arrow.names)
+    if hiding is not None:
+        raise UnsupportedTableChange(
+            change="change single rows",
+            table=table.name,
+            why=f"its column {hiding} is called as one that names or marks the rows to change",
+            advice="Rename the column",
+        )
 
 
 def update_where(table: Table, values: Mapping[str, object], where: str | None) -> int:

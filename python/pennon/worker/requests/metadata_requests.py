@@ -22,7 +22,7 @@ from pennon.errors import (
 from pennon.execution import BatchStream
 from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection, tables_of
 from pennon.metadata_tables.change_feed import ChangeRange, change_feed
-from pennon.spec.listed_columns import listed_columns
+from pennon.spec.column_names import listed_columns
 from pennon.worker.messages import messages as m
 from pennon.worker.messages.metadata_messages import LoadChanges, MetadataRows, ReadMetadata
 from pennon.worker.messages.scan_messages import ReadReply
