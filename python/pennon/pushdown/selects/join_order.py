@@ -9,9 +9,9 @@ NULL rules: only equalities of columns go down. They cannot fail, so it is no ma
 rows they are asked; what stands above them is asked of fewer, as behind the values of a replicated
 side (``runtime_pruning.py``).
 
-A hash table is built of the side of fewer rows. DataFusion would estimate it, but takes each column for a key: behind a join of a large table with
-five warehouses it expects five rows, and builds the next table of the large one's. A plan of Spark
-is one such join above the other.
+A hash table is built of the side of fewer rows. DataFusion would estimate it, but takes each column
+for a key: behind a join of a large table with five warehouses it expects five rows, and builds the
+next table of the large one's. A plan of Spark is one such join above the other.
 
 Nobody knows here whether each row of the larger side has one partner, or each of the smaller one,
 so there are two estimates. A table of few rows is built in no time, whatever the other side is;
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -155,14 +156,9 @@ def filters_first(
         one above it.
     """
     plan = Plan(tuple(nodes))
-    joins = [at for at in plan.subtree(root) if isinstance(plan[at], Join)]
-    # Whenever one has gone down, the join above it may have become one with a filtered side.
-    while len(joins) > 1:
-        moved = next(filter(None, (_Sinking(plan, replicated).sunk(at) for at in joins)), None)
-        if moved is None:
-            break
+    # Where one has gone down, a join above it may have become one with a filtered side.
+    while (moved := _Sinking(plan, replicated).first(root)) is not None:
         plan = moved
-        joins = [at for at in plan.subtree(root) if isinstance(plan[at], Join)]
     return plan
 
 
@@ -179,27 +175,47 @@ class _Sinking:
         self._replicated = replicated
         self._sizes = BuiltSides(plan)
 
-    def sunk(self, position: int) -> Plan | None:
-        """Move one join below others; None where it stays."""
-        join = self._plan[position]
-        if not isinstance(join, Join) or not _is_of_columns(join):
+    def first(self, root: int) -> Plan | None:
+        """Move the first join that goes down; None where all stay."""
+        nodes = ((at, self._plan[at]) for at in self._plan.subtree(root))
+        joins = [(at, node) for at, node in nodes if isinstance(node, Join)]
+        if len(joins) == 1:
             return None
+        moved = (self._sunk(at, join) for at, join in joins if _is_of_columns(join))
+        return next((plan for plan in moved if plan is not None), None)
+
+    def _sunk(self, position: int, join: Join) -> Plan | None:
+        """Move one join below others; None where it stays."""
         for side in Side:
             small = input_of(join, other_side(side))
-            columns = _columns(self._plan, small)
-            if columns is None or not self._is_filter(small):
+            columns = _columns(self._plan, small) if self._is_filter(small) else None
+            if columns is None:
                 continue
             keys = {attribute for attribute, _ in equal_pairs(join, side)}
-            passed, below = self._passed(input_of(join, side), keys)
+            others = {column.id for column in columns}
+            passed, below = self._passed(input_of(join, side), keys, others)
             if passed and self._sizes.is_smaller(small, below):
-                return self._moved(position, side, passed, below, columns)
+                nodes = self._one_further_up([position, *passed], below, columns)
+                nodes[passed[-1]] = _with_input(join, input_of(join, side), below)
+                return self._plan.replaced(nodes)
         return None
 
     def _is_filter(self, position: int) -> bool:
         return self._plan.is_filtered(position) and self._sizes.is_few(position)
 
-    def _passed(self, at: int, keys: Collection[int]) -> tuple[list[int], int]:
-        """List what a join goes below, from above, the last one a join, and what is below that."""
+    def _passed(
+        self, at: int, keys: Collection[int], others: Collection[int]
+    ) -> tuple[list[int], int]:
+        """List what a join goes below, and what is below that.
+
+        Args:
+            at: What is below the join.
+            keys: The attributes there that it compares.
+            others: Those of its small side.
+
+        Returns:
+            Positions from above; the last one is that of a join.
+        """
         passed: list[int] = []
         found: tuple[list[int], int] = ([], at)
         while at not in self._replicated:
@@ -209,7 +225,7 @@ class _Sinking:
                 case Project(child=child, outputs=outputs) if _are_kept(keys, outputs):
                     below = child
                 case Join() as join:
-                    sides = (side for side in Side if self._has_keys(join, side, keys))
+                    sides = (side for side in Side if self._has(join, side, keys, others))
                     chosen = next(sides, None)
                     if chosen is None or self._is_filter(input_of(join, other_side(chosen))):
                         break
@@ -221,27 +237,26 @@ class _Sinking:
             at = below
         return found
 
-    def _has_keys(self, join: Join, side: Side, keys: Collection[int]) -> bool:
-        return join.join_type in PASSES[side] and self._plan.attributes(
-            input_of(join, side)
-        ).issuperset(keys)
+    def _has(self, join: Join, side: Side, keys: Collection[int], others: Collection[int]) -> bool:
+        """Whether a side of a join has all the keys, and the other one no attribute of theirs."""
+        made, across = (
+            self._plan.attributes(input_of(join, one)) for one in (side, other_side(side))
+        )
+        return (
+            join.join_type in PASSES[side]
+            and made.issuperset(keys)
+            and across.isdisjoint({*keys, *others})
+        )
 
-    def _moved(
-        self,
-        position: int,
-        side: Side,
-        passed: Sequence[int],
-        below: int,
-        columns: Sequence[Output],
-    ) -> Plan:
-        """Let each of the passed nodes stand one place further up, and the join in the last one."""
-        join = self._plan[position]
-        assert isinstance(join, Join)
-        nodes: dict[int, PlanNode] = {passed[-1]: _with_input(join, input_of(join, side), below)}
-        inputs = [*passed[1:], below]
-        for place, at, old in zip([position, *passed], passed, inputs, strict=False):
-            nodes[place] = _with_input(self._plan[at], old, at, columns)
-        return self._plan.replaced(nodes)
+    def _one_further_up(
+        self, places: Sequence[int], below: int, columns: Sequence[Output]
+    ) -> dict[int, PlanNode]:
+        """Let nodes that stand above each other stand one place further up, without the first."""
+        inputs = [*places[2:], below]
+        return {
+            place: _with_input(self._plan[at], old, at, columns)
+            for (place, at), old in zip(pairwise(places), inputs, strict=True)
+        }
 
 
 def _is_of_columns(join: Join) -> bool:
@@ -260,8 +275,9 @@ def _is_of_columns(join: Join) -> bool:
 
 
 def _are_kept(attributes: Collection[int], outputs: Sequence[Output] | None) -> bool:
-    kept = {output.id for output in outputs or () if output.value.column == f"c{output.id}"}
-    return kept.issuperset(attributes)
+    compared = [output for output in outputs or () if output.id in attributes]
+    kept = {output.id for output in compared if output.value.column == f"c{output.id}"}
+    return kept == set(attributes)
 
 
 def _columns(plan: Plan, position: int) -> list[Output] | None:
