@@ -16,12 +16,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from tests.pushdown.computed import columns_of, computed, grouped, relation, scan_of
+from tests.pushdown.computed import ANSI, columns_of, computed, grouped, relation, scan_of
 from tests.pushdown.stated_nodes import call_of, condition_of, output_of, where
 
 from pennon.errors import FragmentFailed
 from pennon.execution import engine
-from pennon.plan import Group, Join, JoinType, PlanNode, Project
+from pennon.plan import Group, Join, JoinType, PlanNode, Project, Side
+from pennon.pushdown import query
+from pennon.pushdown.partners import PASSES
+from pennon.pushdown.query import fragment_query
+from pennon.pushdown.selects.join_order import filters_first
 
 MONEY = pa.decimal128(9, 2)
 KEYS = {
@@ -285,6 +289,61 @@ def test_three_tables_filters_and_computed_columns(tmp_path: Path) -> None:
     ]
     assert computed(nodes, relations).to_pylist() == [{"c40": 2}]
     assert computed(nodes[:8], relations).to_pylist() == [{"c20": 4, "c32": 4}] * 2
+
+
+@pytest.mark.parametrize("small", ["left", "right"])
+@pytest.mark.parametrize("key", [2, 12])
+@pytest.mark.parametrize("join_type", JOINS)
+def test_a_small_filtered_side_is_joined_before_what_multiplies_rows(
+    join_type: JoinType, key: int, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its key comes from a side whose rows come out as they are: all else stays."""
+    sales = pa.table({"c1": [1, 1, 2, None, 4], "c2": [7, 8, 7, 7, None], "c3": [1, 2, 3, 4, 5]})
+    stock = pa.table({"c11": [1, 1, 1, 2, 3, None], "c12": [7, 7, 8, None, 7, 7]})
+    days = pa.table({"c21": [7, 8, 9, None], "c22": [1, 2, 1, 1]})
+    tables = (sales, stock, days)
+    scans = [
+        replace(scan_of(table), num_rows=rows)
+        for table, rows in zip(tables, (1_000_000, 2_000_000, 400), strict=True)
+    ]
+    is_half = join_type in (JoinType.SEMI, JoinType.ANTI)
+    kept = (2, 3) if is_half else (2, 3, 12)
+    outputs = tuple(output_of(at, f"`c{at}`", pa.int64()) for at in kept)
+    sides, text = ((4, 6), (key, 21)), f"(`c{key}` = `c21`)"
+    if small == "left":
+        sides, text = ((6, 4), (21, key)), f"(`c21` = `c{key}`)"
+    nodes: list[PlanNode] = [
+        scans[0],
+        scans[1],
+        Join(0, 1, join_type, condition_of("(`c1` = `c11`)"), equated=((1, 11),)),
+        where(2, "((`c3` + CAST(1 AS BIGINT)) > CAST(1 AS BIGINT))"),
+        Project(3, outputs, tuple((at, at) for at in kept)),
+        scans[2],
+        where(5, "(`c22` = CAST(1 AS BIGINT))"),
+        Join(*sides[0], JoinType.INNER, condition_of(text), equated=(sides[1],)),
+        Project(7, (*outputs, output_of(22, "`c22`", pa.int64()))),
+    ]
+    if key not in kept:
+        return  # it does not come out
+    relations = {
+        at: relation(tmp_path, f"t{at}", table.schema, [table])
+        for at, table in zip((0, 1, 5), tables, strict=True)
+    }
+
+    def rows() -> Counter:
+        scanned = fragment_query(nodes, 8, ANSI).scans
+        found = computed(nodes, [relations[at] for at in scanned]).to_pylist()
+        return counted([tuple(row.values()) for row in found])
+
+    found = rows()
+    with monkeypatch.context() as patched:
+        patched.setattr(query, "filters_first", lambda plan, *_: plan)
+        assert found == rows()
+    passes, below = (PASSES[Side.LEFT], 0) if key == 2 else (PASSES[Side.RIGHT], 1)
+    inputs = [{node.left, node.right} for node in filters_first(nodes, 8) if isinstance(node, Join)]
+    assert ({below, 6} in inputs) == (join_type in passes)
+    replicated = filters_first(nodes, 8, {2})
+    assert list(replicated) == nodes
 
 
 def test_an_equality_that_can_fail_joins_beside_other_conditions(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from pennon.plan import (
 )
 from pennon.pushdown import Semantics
 from pennon.pushdown.query import fragment_query
-from pennon.pushdown.selects.built_sides import BuiltSides
+from pennon.pushdown.selects.join_order import BuiltSides
 from pennon.pushdown.sizes import MOST_PAIRS, sizes_of
 
 ROWS = 1_000_000

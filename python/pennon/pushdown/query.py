@@ -35,11 +35,11 @@ from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import Typed, cast, is_carried, is_plain
 from pennon.pushdown.known_ranges import range_below
 from pennon.pushdown.selects.aggregated import aggregated
-from pennon.pushdown.selects.built_sides import BuiltSides
 from pennon.pushdown.selects.filtered import filtered
 from pennon.pushdown.selects.grouped import Aggregate, grouped, is_over_groups
 from pennon.pushdown.selects.grouping_sets import grouping_sets
 from pennon.pushdown.selects.join_conditions import null_aware_pair
+from pennon.pushdown.selects.join_order import BuiltSides, filters_first
 from pennon.pushdown.selects.joined import joined, only_row, restricted_to_keys
 from pennon.pushdown.selects.ordered import Limits, first_rows, ordered_by
 from pennon.pushdown.selects.selected import (
@@ -115,6 +115,7 @@ def fragment_query(
     Raises:
         Declined: A part of the subtree is not known to be computed as Spark does.
     """
+    nodes = filters_first(nodes, root, replicated)
     top = nodes[root]
     unlimited = top.child if isinstance(top, Limit) else root
     writer = FragmentWriter(

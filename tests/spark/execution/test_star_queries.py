@@ -35,6 +35,20 @@ def test_a_star_is_one_fragment(star: StarSessions) -> None:
     assert "Exchange" not in plans["one task"]
 
 
+def test_a_small_filtered_table_is_joined_before_rows_are_multiplied(star: StarSessions) -> None:
+    sql = (
+        "SELECT c.s, count(*), sum(f.amt), max(g.d) FROM f JOIN g ON f.pk = g.pk AND f.q < g.q"
+        " JOIN c ON f.ck = c.ck JOIN r ON c.rk = r.rk LEFT JOIN p ON f.pk = p.pk"
+        " WHERE r.rk = 1 AND c.q < 3 GROUP BY c.s"
+    )
+    differences, plans = star.differences(sql)
+    assert differences == []
+    for plan in plans.values():
+        read = plan[plan.index("; query: ") :]
+        assert read.index("lance.star.f;") < read.index("lance.star.c;")
+        assert read.index("lance.star.r;") < read.index("lance.star.g;"), plan
+
+
 def test_one_of_several_executors_computes_what_they_would_exchange(
     spark: SparkSession, star: StarSessions
 ) -> None:
