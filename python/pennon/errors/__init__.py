@@ -124,6 +124,7 @@ from pennon.errors.processes.installation import (
     UnknownSetting,
     WorkingFolderRemoved,
 )
+from pennon.errors.processes.jar import HoursOutOfRange
 from pennon.errors.processes.library import (
     ArgumentRefused,
     DefaultNotComputed,
@@ -221,6 +222,7 @@ __all__ = [
     "FragmentRows",
     "FragmentText",
     "FragmentTime",
+    "HoursOutOfRange",
     "InternalError",
     "InvalidArrowJson",
     "InvalidColumnName",

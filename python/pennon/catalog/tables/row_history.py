@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pennon.errors import ChangeRangeReversed, UnknownColumn
 from pennon.metadata_tables.changes_table import change_schema, changes_between
+from pennon.spec.value_text import python_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,7 +68,7 @@ def told_changes(changes: pa.Table) -> Iterator[tuple[str, int, int, str]]:
     """Give type, version, time (microseconds of UTC) and the row as JSON of each change."""
     names = [name for name in changes.column_names if name not in _OF_COMMIT]
     moments = changes[_OF_COMMIT[2]].cast(pa.int64()).to_pylist()
-    for moment, row in zip(moments, changes.to_pylist(), strict=True):
+    for moment, row in zip(moments, python_rows(changes), strict=True):
         text = json.dumps({name: row[name] for name in names}, ensure_ascii=False, default=_text)
         yield row[_OF_COMMIT[0]], row[_OF_COMMIT[1]], moment, text
 
