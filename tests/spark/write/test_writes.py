@@ -195,6 +195,6 @@ def test_hours_that_no_integer_counts_are_refused_with_their_time(
             spark.sql(f"INSERT INTO {namespace}.t {rows}")
         spark.sql(f"INSERT INTO {namespace}.u {rows}, date_add(DATE '2000-01-01', {far * 365})")
     assert spark.table(f"{namespace}.t").count() == 0
-    far = "date_add(DATE '2000-01-01', 90520000)"
-    found = spark.sql(f"SELECT d FROM {namespace}.u WHERE d IN ({far}, DATE '2000-01-01')")
+    day = "date_add(DATE '2000-01-01', 90520000)"
+    found = spark.sql(f"SELECT d FROM {namespace}.u WHERE d IN ({day}, DATE '2000-01-01')")
     assert found.count() == 2
