@@ -15,6 +15,7 @@ import pytest
 from tests.present import present
 
 import pennon
+from pennon.catalog.columns.spark_types import spark_schema
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl import table_ddl as tables
@@ -282,7 +283,7 @@ def test_alter_changes_columns_and_properties(catalog: Catalog) -> None:
     )
     assert table.properties["quality"] == "low"
     assert table.properties["comment"] == "new"
-    columns: Any = table.schema["fields"]
+    columns: Any = spark_schema(table.snapshot.schema.arrow)["fields"]
     assert columns[1]["metadata"] == {"comment": "key"}
     assert table.partitioning == ({"function": "identity", "arguments": [{"column": ["area"]}]},)
     removed: list[dict[str, object]] = [

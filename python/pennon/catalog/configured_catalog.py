@@ -30,6 +30,7 @@ class Catalog:
         storage: Storage options, given to Lance and never printed.
         options: What the session states of the catalog now, by the names of the options; of
             storage options no values.
+        has_time: Whether the session has the type TIME.
 
     Example:
         >>> lake = Catalog("lance", "file:/data/lake/")
@@ -42,6 +43,7 @@ class Catalog:
     implementation: str = "dir"
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    has_time: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", absolute_place(self.root))

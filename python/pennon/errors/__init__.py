@@ -10,6 +10,7 @@ from pennon.errors.catalog import (
     CatalogImplementationFixed,
     CatalogRefused,
     CommitGivenUp,
+    HiddenColumnLost,
     InvalidColumnName,
     InvalidTableName,
     NamespaceAlreadyExists,
@@ -124,6 +125,7 @@ from pennon.errors.processes.installation import (
     UnknownSetting,
     WorkingFolderRemoved,
 )
+from pennon.errors.processes.jar import HoursOutOfRange
 from pennon.errors.processes.library import (
     ArgumentRefused,
     DefaultNotComputed,
@@ -221,6 +223,8 @@ __all__ = [
     "FragmentRows",
     "FragmentText",
     "FragmentTime",
+    "HiddenColumnLost",
+    "HoursOutOfRange",
     "InternalError",
     "InvalidArrowJson",
     "InvalidColumnName",

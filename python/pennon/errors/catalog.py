@@ -234,6 +234,17 @@ class UnsupportedColumnType(PennonError):
     sql_state = "0A000"
 
 
+class HiddenColumnLost(PennonError):
+    """Rows come from Spark without a column that Spark has no type for."""
+
+    condition = "HIDDEN_COLUMN_LOST"
+    template = (
+        "Cannot {action}: Spark does not see the column {column} of type {type}, whose values"
+        " {why}. Do it in Python, or drop the column."
+    )
+    sql_state = "0A000"
+
+
 class InvalidColumnName(PennonError):
     """A column has a name that Lance does not take."""
 

@@ -12,6 +12,7 @@ from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.format.names import SEPARATOR, ObjectId
 from pennon.manifest.format.properties import SCHEMA, runtime_properties
 from pennon.manifest.snapshot import Snapshot
+from pennon.spec.value_text import python_rows
 
 __all__ = ["child_namespaces", "is_below_spec", "namespace_properties", "row_of_leaf"]
 
@@ -78,7 +79,7 @@ def row_of_leaf(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, object]
     Spec: "Read Behavior".
     """
     leaves = snapshot.leaves(_is_object(path)).table
-    rows: list[dict[str, object]] = leaves.slice(0, 1).to_pylist()
+    rows = python_rows(leaves.slice(0, 1))
     return rows[0] if rows else {}
 
 

@@ -22,6 +22,7 @@ from pennon.leaf.read.metadata_columns import ROW_ADDRESS
 from pennon.leaf.row_addresses import offsets_of
 from pennon.leaf.schema.promotion import stream_schema
 from pennon.manifest.format.columns import READ_BRANCH
+from pennon.spec.value_text import python_values
 
 if TYPE_CHECKING:
     import lance
@@ -216,7 +217,7 @@ def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
     whole = column.combine_chunks()
     if pa.types.is_nested(whole.type) or pa.types.is_floating(whole.type):
         # Arrow has no order or hash of nested values; by their texts, NaN and -0.0 are values too.
-        whole = pa.array([None if row is None else repr(row) for row in whole.to_pylist()])
+        whole = pa.array([None if row is None else repr(row) for row in python_values(whole)])
     indices = pc.dictionary_encode(whole).indices
     return np.asarray(pc.fill_null(indices, -1).to_numpy(zero_copy_only=False), np.int64)
 

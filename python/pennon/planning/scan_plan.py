@@ -41,7 +41,7 @@ from pennon.predicate.comparison import Operator
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 from pennon.spec.column_names import column_path
-from pennon.spec.value_text import python_value
+from pennon.spec.value_text import python_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -198,11 +198,11 @@ class PlannedPartitions(Sequence[PlannedPartition]):
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
         position = range(len(self))[index]
-        return _partition(self.plan, _rows(self.plan.table.slice(position, 1))[0])
+        return _partition(self.plan, python_rows(self.plan.table.slice(position, 1))[0])
 
     def __iter__(self) -> Iterator[PlannedPartition]:
         for batch in self.plan.table.to_batches(max_chunksize=1_000):
-            for row in _rows(batch):
+            for row in python_rows(batch):
                 yield _partition(self.plan, row)
 
 
@@ -363,15 +363,6 @@ def _top_level(name: str, schema: pa.Schema) -> str:
 def _total(table: pa.Table, name: str) -> int | None:
     column = table.column(name)
     return None if column.null_count else int(pc.sum(column).as_py() or 0)
-
-
-def _rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, object]]:
-    try:
-        return list(table.to_pylist())
-    except (OverflowError, ValueError):  # a year that Python does not have
-        columns = [map(python_value, column) for column in table.columns]
-        names = table.schema.names
-        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _partition(plan: ScanPlan, row: Mapping[str, object]) -> PlannedPartition:

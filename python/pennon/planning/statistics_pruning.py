@@ -251,8 +251,9 @@ def _first_not_below(values: pa.Array, bounds: pa.Array) -> NDArray[np.int64] | 
     data_type = values.type
     if pa.types.is_floating(data_type) or pa.types.is_integer(data_type):
         return np.asarray(np.searchsorted(values.to_numpy(), bounds.to_numpy()))
-    if pa.types.is_timestamp(data_type):
-        sought = bounds.cast(pa.int64()).to_numpy()
-        return np.asarray(np.searchsorted(values.cast(pa.int64()).to_numpy(), sought))
+    if pa.types.is_temporal(data_type):
+        stored = pa.int32() if data_type.bit_width == pa.int32().bit_width else pa.int64()
+        sought = bounds.cast(stored).to_numpy()
+        return np.asarray(np.searchsorted(values.cast(stored).to_numpy(), sought))
     bounds_in_order = values.to_pylist()
     return [bisect.bisect_left(bounds_in_order, bound) for bound in bounds.to_pylist()]

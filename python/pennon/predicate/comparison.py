@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pennon.errors import InternalError
+from pennon.predicate.values.conversion import to_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,4 +113,4 @@ class Comparison:
         return tuple(literal.as_py() for literal in self.literals)
 
     def __str__(self) -> str:
-        return " ".join([str(self.operator), *(str(literal.as_py()) for literal in self.literals)])
+        return " ".join([str(self.operator), *(str(to_text(literal)) for literal in self.literals)])

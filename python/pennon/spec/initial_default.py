@@ -133,7 +133,7 @@ def _from_json(written: object, data_type: pa.DataType) -> object:
     if pa.types.is_decimal(data_type):
         return Decimal(cast("str", written))
     if pa.types.is_temporal(data_type):
-        return pa.scalar(cast("int", written), _storage(data_type)).cast(data_type).as_py()
+        return pa.scalar(cast("int", written), _storage(data_type)).cast(data_type)
     if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type):
         return bytes.fromhex(cast("str", written))
     return written

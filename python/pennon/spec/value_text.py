@@ -9,7 +9,14 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["NULL_TEXT", "python_value", "text_of_value", "value_of_text"]
+__all__ = [
+    "NULL_TEXT",
+    "python_rows",
+    "python_value",
+    "python_values",
+    "text_of_value",
+    "value_of_text",
+]
 
 NULL_TEXT: Final = "__HIVE_DEFAULT_PARTITION__"
 
@@ -65,4 +72,33 @@ def python_value(value: pa.Scalar) -> object:
     try:
         return value.as_py()
     except (OverflowError, ValueError):
+        data_type = value.type
+        if pa.types.is_dictionary(data_type):
+            return python_value(value.cast(data_type.value_type))
+        if pa.types.is_struct(data_type):
+            return {child.name: python_value(value[at]) for at, child in enumerate(data_type)}
+        if pa.types.is_map(data_type):
+            columns = (python_values(value.values.field(at)) for at in range(2))
+            return list(zip(*columns, strict=True))
+        if hasattr(data_type, "value_field"):
+            return python_values(value.values)
         return value.cast(pa.utf8()).as_py()
+
+
+def python_values(values: pa.Array | pa.ChunkedArray) -> list[object]:
+    """Give values as ``python_value`` does.
+
+    Example:
+        >>> python_values(pa.array([0, 4_000_000], pa.int32()).cast(pa.date32()))
+        [datetime.date(1970, 1, 1), '12921-08-18']
+    """
+    try:
+        return list(values.to_pylist())
+    except (OverflowError, ValueError):
+        return [python_value(value) for value in values]
+
+
+def python_rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, object]]:
+    """Give rows as dicts of what ``python_value`` gives."""
+    rows = zip(*map(python_values, table.columns), strict=True)
+    return [dict(zip(table.schema.names, row, strict=True)) for row in rows]

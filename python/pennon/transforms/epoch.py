@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from pennon.errors import InternalError, TransformOnWrongType
+from pennon.errors import HoursOutOfRange, InternalError, TransformOnWrongType
 from pennon.predicate.values.time_units import MICROS_PER_HOUR
 from pennon.transforms.calendar import (
     Day,
@@ -103,6 +103,9 @@ def epoch_value(unit: EpochUnit, level_arrays: Mapping[str, pa.Array]) -> pa.Arr
     Returns:
         Units since 1970 (1970-01-01T00 UTC for hours), NULL where a level is NULL.
 
+    Raises:
+        HoursOutOfRange: These are more hours than an int32 counts.
+
     Example:
         >>> epoch_value(EpochUnit.YEARS, {"year": pa.array([2025])}).to_pylist()
         [55]
@@ -119,7 +122,16 @@ def epoch_value(unit: EpochUnit, level_arrays: Mapping[str, pa.Array]) -> pa.Arr
     is_null = np.zeros(len(counts), dtype=np.bool_)
     for array in arrays:
         is_null |= array.is_null().to_numpy(zero_copy_only=False)
+    if unit is EpochUnit.HOURS:
+        _check_hours(counts[~is_null])
     return pa.array(counts, type=pa.int32(), mask=is_null)
+
+
+def _check_hours(counts: NDArray[np.int64]) -> None:
+    beyond = counts[counts != counts.astype(np.int32)]
+    if len(beyond):
+        moment = np.datetime64(int(beyond[0]), "h")
+        raise HoursOutOfRange(value=f"{moment}Z", hours=int(beyond[0]))
 
 
 def _first_days(months: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -181,7 +193,9 @@ class Epoch(Transform):
             case EpochUnit.DAYS:
                 return day_numbers(array)
             case EpochUnit.HOURS:
-                return micros_utc(array) // MICROS_PER_HOUR
+                hours: NDArray[np.int64] = micros_utc(array) // MICROS_PER_HOUR
+                _check_hours(hours)
+                return hours
 
     def project_values(
         self, comparison: Comparison, column: exp.Column, source_type: pa.DataType

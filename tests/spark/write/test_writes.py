@@ -180,3 +180,21 @@ def test_concurrent_appends_all_arrive(spark: SparkSession, namespace: str) -> N
     assert failures == []
     counts = spark.sql(f"SELECT w, count(*), sum(id) FROM {namespace}.t GROUP BY w").collect()
     assert sorted(tuple(row) for row in counts) == [(n, 30, 435) for n in range(4)]
+
+
+def test_hours_that_no_integer_counts_are_refused_with_their_time(
+    spark: SparkSession, namespace: str
+) -> None:
+    spark.sql(f"CREATE TABLE {namespace}.t (ts TIMESTAMP) PARTITIONED BY (hours(ts))")
+    spark.sql(f"CREATE TABLE {namespace}.u (ts TIMESTAMP, d DATE) PARTITIONED BY (days(ts), d)")
+    spark.sql(f"INSERT INTO {namespace}.u VALUES (TIMESTAMP '2000-01-01', DATE '2000-01-01')")
+    years = "SELECT timestampadd(YEAR, {}, TIMESTAMP '2000-01-01 00:00:00')"
+    for far in (248_000, -248_000):
+        rows = years.format(far)
+        with pytest.raises(PySparkException, match=r"\[HOURS_OUT_OF_RANGE\] .*[+-]2\d{5}-01-01T"):
+            spark.sql(f"INSERT INTO {namespace}.t {rows}")
+        spark.sql(f"INSERT INTO {namespace}.u {rows}, date_add(DATE '2000-01-01', {far * 365})")
+    assert spark.table(f"{namespace}.t").count() == 0
+    day = "date_add(DATE '2000-01-01', 90520000)"
+    found = spark.sql(f"SELECT d FROM {namespace}.u WHERE d IN ({day}, DATE '2000-01-01')")
+    assert found.count() == 2

@@ -4,6 +4,9 @@ Text metadata of a Spark field (``comment``, ``CURRENT_DEFAULT``, …) stands in
 metadata under its own key, everything else as JSON under ``spark:metadata``; Lance's and Pennon's
 own keys never reach Spark. A column of CHAR or VARCHAR is STRING with the type that was typed in
 such metadata, where Spark looks for it; inside of another type there is no place for it.
+
+A column whose type, or a part of it, Spark lacks is hidden as a whole, so that the others are read.
+TIME has a unit for each of four precisions; Spark has the type only where a setting says so.
 """
 
 from __future__ import annotations
@@ -23,7 +26,10 @@ __all__ = [
     "arrow_schema",
     "arrow_type",
     "given_type",
+    "hidden_columns",
+    "hidden_names",
     "length_limit",
+    "shown_columns",
     "spark_schema",
 ]
 
@@ -54,6 +60,12 @@ _TO_SPARK: Final[Mapping[pa.DataType, str]] = {
     pa.large_binary(): "binary",
     pa.binary_view(): "binary",
     pa.null(): "void",
+}
+_TIMES: Final[Mapping[str, pa.DataType]] = {
+    "time(0)": pa.time32("s"),
+    "time(3)": pa.time32("ms"),
+    "time(6)": pa.time64("us"),
+    "time(9)": pa.time64("ns"),
 }
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 # The collation of plain bytes; under another one equal values would have other bytes, which
@@ -129,6 +141,81 @@ def spark_schema(schema: pa.Schema) -> dict[str, object]:
     return {"type": "struct", "fields": [_spark_field(field, ()) for field in schema]}
 
 
+def shown_columns(schema: pa.Schema, *, has_time: bool) -> dict[str, object]:
+    """Give the columns that Spark has types for, as the JSON object of a Spark StructType.
+
+    Args:
+        schema: The columns.
+        has_time: Whether the session has the type TIME.
+
+    Example:
+        >>> columns = pa.schema([("id", pa.int32()), ("age", pa.duration("s"))])
+        >>> [column["name"] for column in shown_columns(columns, has_time=True)["fields"]]
+        ['id']
+    """
+    return spark_schema(
+        pa.schema([column for column in schema if _lacking(column, has_time=has_time) is None])
+    )
+
+
+def hidden_columns(schema: pa.Schema, *, has_time: bool) -> dict[str, object]:
+    """Give the other columns: of the type VOID, and with the reason as their comment.
+
+    Args:
+        schema: The columns.
+        has_time: Whether the session has the type TIME.
+
+    Example:
+        >>> columns = pa.schema([("id", pa.int32()), ("age", pa.duration("s"))])
+        >>> hidden_columns(columns, has_time=True)["fields"][0]["metadata"]
+        {'comment': 'hidden: Spark has no type for duration[s] of age'}
+    """
+    hidden: list[pa.Field] = []
+    for column in schema:
+        lacking = _lacking(column, has_time=has_time)
+        if lacking is not None:
+            hidden.append(
+                pa.field(
+                    column.name,
+                    pa.null(),
+                    metadata={"comment": f"hidden: Spark has no type for {lacking}"},
+                )
+            )
+    return spark_schema(pa.schema(hidden))
+
+
+def hidden_names(schema: pa.Schema) -> frozenset[str]:
+    """Name the columns that some session hides: those with TIME, too.
+
+    Example:
+        >>> sorted(hidden_names(pa.schema([("id", pa.int32()), ("at", pa.time64("us"))])))
+        ['at']
+    """
+    return frozenset(
+        column.name for column in schema if _lacking(column, has_time=False) is not None
+    )
+
+
+def _lacking(column: pa.Field, *, has_time: bool) -> str | None:
+    """Name the type that Spark lacks, and where it is; None where it has all."""
+    try:
+        _spark_field(column, ())
+    except UnsupportedColumnType as error:
+        return f"{error.parameters['type']} of {error.parameters['column']}"
+    time = None if has_time else _time_within(column.name, column.type)
+    return None if time is None else f"{time} without spark.sql.timeType.enabled in Spark 4.3"
+
+
+def _time_within(path: str, data_type: pa.DataType) -> str | None:
+    if pa.types.is_dictionary(data_type):
+        return _time_within(path, data_type.value_type)
+    if pa.types.is_time(data_type):
+        return f"{data_type} of {path}"
+    below = map(data_type.field, range(data_type.num_fields))
+    parts = (_time_within(f"{path}.{part.name}", part.type) for part in below)
+    return next(filter(None, parts), None)
+
+
 def field_metadata(metadata: Mapping[str, object]) -> dict[str, str]:
     """Turn the metadata of a Spark field into that of an Arrow field."""
     texts = {
@@ -166,7 +253,7 @@ def _check_collations(metadata: object, path: tuple[str, ...]) -> None:
 
 def _arrow_type(spark: object, path: tuple[str, ...]) -> pa.DataType:
     if isinstance(spark, str):
-        equivalent = _TO_ARROW.get(spark)
+        equivalent = _TO_ARROW.get(spark) or _TIMES.get(spark)
         if equivalent is not None:
             return equivalent
         decimal = _DECIMAL.fullmatch(spark)
@@ -217,6 +304,8 @@ def _spark_type(arrow: pa.DataType, path: tuple[str, ...]) -> object:
     equivalent = _TO_SPARK.get(arrow)
     if equivalent is not None:
         return equivalent
+    if pa.types.is_time(arrow):
+        return next(name for name, held in _TIMES.items() if held.equals(arrow))
     if pa.types.is_decimal(arrow) and arrow.precision <= pa.decimal128(38, 0).precision:
         return f"decimal({arrow.precision},{arrow.scale})"
     if pa.types.is_timestamp(arrow):

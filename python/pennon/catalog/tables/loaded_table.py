@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.caching import LOOK
-from pennon.catalog.columns.spark_types import spark_schema
 from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.failures_by_name import by_name
@@ -90,22 +89,15 @@ class Table:
         return table_id(self.snapshot)
 
     @property
-    def schema(self) -> dict[str, object]:
-        """The columns as the JSON object of a Spark StructType."""
-        return spark_schema(self.snapshot.schema.arrow)
-
-    @property
-    def metadata_columns(self) -> dict[str, object]:
-        """The columns beside the table's own, as the JSON object of a Spark StructType."""
-        return spark_schema(pa.schema(self._hidden()))
+    def metadata_columns(self) -> pa.Schema:
+        """The columns beside the table's own."""
+        own = self.snapshot.schema.arrow.names
+        return pa.schema(metadata_columns(struct_fields(self.snapshot), own))
 
     @property
     def row_id(self) -> tuple[str, ...]:
         """The metadata columns that name a row; none where a column's name stands in the way."""
         return ROW_ID_COLUMNS if hiding_column(self.snapshot.schema.arrow.names) is None else ()
-
-    def _hidden(self) -> list[pa.Field]:
-        return metadata_columns(struct_fields(self.snapshot), self.snapshot.schema.arrow.names)
 
     @property
     def partitioning(self) -> tuple[dict[str, object], ...]:

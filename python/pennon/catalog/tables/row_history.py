@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pennon.errors import ChangeRangeReversed, UnknownColumn
 from pennon.metadata_tables.changes_table import change_schema, changes_between
+from pennon.spec.value_text import python_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,10 +67,12 @@ def key_columns(table: Table, key: Sequence[str]) -> list[str]:
 def told_changes(changes: pa.Table) -> Iterator[tuple[str, int, int, str]]:
     """Give type, version, time (microseconds of UTC) and the row as JSON of each change."""
     names = [name for name in changes.column_names if name not in _OF_COMMIT]
+    kinds, versions = (changes[name].to_pylist() for name in _OF_COMMIT[:2])
     moments = changes[_OF_COMMIT[2]].cast(pa.int64()).to_pylist()
-    for moment, row in zip(moments, changes.to_pylist(), strict=True):
-        text = json.dumps({name: row[name] for name in names}, ensure_ascii=False, default=_text)
-        yield row[_OF_COMMIT[0]], row[_OF_COMMIT[1]], moment, text
+    rows = python_rows(changes.select(names))
+    for kind, version, moment, row in zip(kinds, versions, moments, rows, strict=True):
+        text = json.dumps(row, ensure_ascii=False, default=_text)
+        yield kind, version, moment, text
 
 
 def _text(value: object) -> str:

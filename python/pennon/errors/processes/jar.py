@@ -149,6 +149,18 @@ class ConditionNotSupported(PennonError):
     sql_state = "0A000"
 
 
+class HoursOutOfRange(PennonError):
+    """A timestamp is more hours from 1970 than the values of ``hours`` can count."""
+
+    condition = "HOURS_OUT_OF_RANGE"
+    template = (
+        "Cannot compute hours({value}): these are {hours} hours since 1970, and the values of "
+        "hours are integers of 32 bits, from the year -243014 to 246953. Correct the value, or "
+        "partition by days."
+    )
+    sql_state = "22008"
+
+
 class RowIdHidden(PennonError):
     """A column has a name by which statements tell the rows apart that they change."""
 

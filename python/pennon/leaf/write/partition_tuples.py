@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.errors import PartitionSourceDropped, PartitionValueOverflow
+from pennon.errors import HoursOutOfRange, PartitionSourceDropped, PartitionValueOverflow
+from pennon.transforms.epoch import EpochUnit, epoch_value, unit_of_levels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pennon.manifest import Snapshot
     from pennon.spec.partition_spec import PartitionField, PartitionSpec
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Run", "check_sources", "partition_tuples", "runs", "tuple_codes"]
 
 _MOST_CODES = 1 << 62
+# All of their hours since 1970 are integers of 32 bits.
+_COUNTED_YEARS = range(-243_013, 246_953)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +71,41 @@ def partition_tuples(
         One column ``partition_field_<id>`` per partition field, one row per row of ``batch``.
 
     Raises:
+        HoursOutOfRange: Of a time no reader can count the hours since 1970.
         PartitionValueOverflow: A value does not fit the manifest's column.
 
     Spec: "Partition Expression", "Manifest Table Schema".
     """
     columns = [_values(batch, field, snapshot) for field in spec.fields]
+    _check_hours(spec, columns, snapshot)
     names = [field.column for field in spec.fields]
     if not columns:
         empty = pa.StructArray.from_buffers(pa.struct([]), batch.num_rows, [None])
         return pa.RecordBatch.from_struct_array(empty)
     return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _check_hours(spec: PartitionSpec, columns: Sequence[pa.Array], snapshot: Snapshot) -> None:
+    """Refuse what reads as more hours since 1970 than an int32 counts, as Spark's writes do."""
+    of_source: dict[int, dict[str, pa.Array]] = {}
+    for field, values in zip(spec.fields, columns, strict=True):
+        if field.transform is not None and len(field.source_ids) == 1:
+            of_source.setdefault(field.source_ids[0], {})[field.transform.type] = values
+    for source_id, levels in of_source.items():
+        if unit_of_levels(levels) is not EpochUnit.HOURS:
+            continue
+        ends = pc.min_max(levels["year"])
+        if not ends["min"].is_valid or (
+            ends["min"].as_py() in _COUNTED_YEARS and ends["max"].as_py() in _COUNTED_YEARS
+        ):
+            continue
+        try:
+            epoch_value(EpochUnit.HOURS, levels)
+        except HoursOutOfRange as error:
+            column = snapshot.schema.field_by_id(source_id)
+            name = "" if column is None else f"{'.'.join(column.path)} = "
+            value, hours = error.parameters["value"], error.parameters["hours"]
+            raise HoursOutOfRange(value=f"{name}{value}", hours=hours) from error
 
 
 def _values(batch: pa.RecordBatch, field: PartitionField, snapshot: Snapshot) -> pa.Array:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.maintenance.leaves.partition_values import RowValues, differs
+from pennon.spec.value_text import python_rows
 from pennon.transaction.staging.leaf_state import partition_text
 
 __all__ = ["MixedTuples", "NoRows", "OneTuple", "RowTuple", "tuple_of_rows"]
@@ -81,6 +82,6 @@ def tuple_of_rows(
 
 
 def _row(batch: pa.RecordBatch, values: Mapping[str, pa.Array], at: int, before: int) -> RowTuple:
-    sources = batch.slice(at, 1).to_pylist()[0]
+    sources = python_rows(batch.slice(at, 1))[0]
     text = ", ".join(f"{name} {'NULL' if v is None else v}" for name, v in sources.items())
     return RowTuple(before + at, text, {name: column[at] for name, column in values.items()})

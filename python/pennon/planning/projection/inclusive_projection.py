@@ -38,6 +38,7 @@ from pennon.predicate.condition import condition, is_not_null
 from pennon.predicate.connectives import and_all, or_all
 from pennon.predicate.expressions import Declined, Semantics, Typed
 from pennon.predicate.expressions.time_functions import part
+from pennon.predicate.values.conversion import to_text
 from pennon.spec.field_names import LEVELS
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.expression import Expression
@@ -315,4 +316,4 @@ def _projected_field(
 
 
 def _by_value(scalar: pa.Scalar) -> tuple[bool, str]:
-    return (not scalar.is_valid, str(scalar))
+    return (not scalar.is_valid, to_text(scalar) or "")

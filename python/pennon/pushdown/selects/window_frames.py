@@ -5,11 +5,14 @@ NULL rule: rows whose order is NULL are near each other and near no other row.
 | DataFusion | Spark | guard |
 |---|---|---|
 | RANGE with offsets adds intervals to times | days and microseconds | in the order of numbers |
-| an offset wraps where it leaves 64 bits | an error | numbers of 20 digits; added as Spark does |
+| an offset wraps where it leaves 64 bits | an error, if rows are left | numbers of 20 digits |
 | an empty RANGE lets earlier values stay in a sum | none | declined without the row itself |
 
-Declined: RANGE with offsets of months, of decimals and floats, of integers where an overflow is no
-error, and of whole days in a zone whose days differ in length.
+Spark computes an end from the row only while rows are left beyond it, and an end that leaves the
+integers is an error or wraps, by the session. So which rows are an error depends on their order.
+
+Declined: RANGE with offsets of months, of decimals and floats, of integers whose known values do
+not keep every end within their type, and of whole days in a zone whose days differ in length.
 """
 
 from __future__ import annotations
@@ -20,8 +23,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp, parse_one
 
+from pennon.predicate.expressions.value_ranges import ValueRange
 from pennon.predicate.semantics import Declined
-from pennon.predicate.typed import NTZ, ZONED, Typed, binary, cast, integer, lossy_cast
+from pennon.predicate.typed import NTZ, ZONED, Typed, cast
 from pennon.predicate.values.intervals import whole_interval
 from pennon.predicate.values.time_units import MICROS_PER_DAY
 
@@ -71,7 +75,12 @@ def written_frame(frame: WindowFrame, near: Typed | None) -> exp.WindowSpec:
 
 
 def near_number(
-    frame: WindowFrame, key: Typed, semantics: Semantics, *, is_descending: bool
+    frame: WindowFrame,
+    key: Typed,
+    semantics: Semantics,
+    *,
+    values: ValueRange | None,
+    is_descending: bool,
 ) -> exp.Expr:
     """Write the number by which rows are near that of the row.
 
@@ -79,6 +88,7 @@ def near_number(
         frame: A frame of which ``is_near`` holds.
         key: The only key of the order.
         semantics: The session's.
+        values: The range of its values; None where it is not known.
         is_descending: Whether the greatest comes first.
 
     Raises:
@@ -94,16 +104,11 @@ def near_number(
         if not semantics.is_utc and any(abs(offset) >= MICROS_PER_DAY for offset in offsets):
             raise Declined(why="a frame of days, which differ in length in the session's zone")
         return number
-    if not semantics.ansi:
-        raise Declined(why="a frame of integers that may wrap")
-    checked = number
-    for offset in offsets:
-        moved = integer(-offset if is_descending else offset, _WIDE)
-        end = lossy_cast(binary(exp.Add, number.copy(), moved), key.type)
-        back = binary(exp.Sub, cast(end, _WIDE), moved.copy())
-        # The same number again, and an error where the end is none.
-        checked = binary(exp.Sub, binary(exp.Add, checked, back), number.copy())
-    return cast(checked, _WIDE)
+    ends = [0, *(-offset if is_descending else offset for offset in offsets)]
+    moved = None if values is None else ValueRange(values.low + min(ends), values.high + max(ends))
+    if moved is None or moved.within(key.type) is None:
+        raise Declined(why="a frame of integers whose ends may leave their type")
+    return number
 
 
 def _end(text: str, key: pa.DataType | None) -> tuple[str | exp.Expr, str | None]:

@@ -284,10 +284,12 @@ class _Writer:
         """Whether a sum in floats may be rounded, as Spark's then is: of large BIGINTs, too."""
         if value.type != pa.int64():
             return value.is_float
-        tree = value.tree
-        limits = self.known(tree.name) if isinstance(tree, exp.Column) else None
+        limits = self.known_range(value)
         most = _LARGEST_EXACT
         return limits is None or not (-most <= limits.low and limits.high <= most)
+
+    def known_range(self, value: Typed) -> ValueRange | None:
+        return self.known(value.tree.name) if isinstance(value.tree, exp.Column) else None
 
     def over(
         self,
@@ -318,7 +320,13 @@ class _Writer:
         if frame is None or near is None:
             return keys
         is_descending = bool(keys[0].args.get("desc"))
-        number = near_number(frame, near, self.semantics, is_descending=is_descending)
+        number = near_number(
+            frame,
+            near,
+            self.semantics,
+            values=self.known_range(near),
+            is_descending=is_descending,
+        )
         keys[0].set("this", self.as_column(number))
         return keys
 

@@ -127,8 +127,9 @@ def order_of(order: Iterable[SortKeyMessage]) -> tuple[SortKey, ...]:
 
 
 def type_of(data_type: object) -> pa.DataType | None:
-    """Make the type of a column; None where Pennon has none such."""
+    """Make the type of a column; None where the workers compute with none such."""
     try:
-        return stream_type(arrow_type(data_type, "a column"))
+        made = stream_type(arrow_type(data_type, "a column"))
     except PennonError:
         return None
+    return None if pa.types.is_time(made) else made

@@ -140,6 +140,7 @@ class TableReply:
     table: str
     name: str
     schema: JsonObject
+    hidden_columns: JsonObject
     partitioning: tuple[JsonObject, ...]
     properties: Mapping[str, str]
     identity: str | None

@@ -151,7 +151,8 @@ def _column_types(plan: ScanPlan, names: set[str]) -> dict[str, pa.DataType]:
     """The types of plain columns that Spark sees; those that it does not have are left out."""
     types: dict[str, pa.DataType] = {}
     for field in plan.snapshot.schema.arrow:
-        if field.name not in names or pa.types.is_nested(field.type):
+        is_plain = not (pa.types.is_nested(field.type) or pa.types.is_time(field.type))
+        if field.name not in names or not is_plain:
             continue
         try:
             seen = arrow_schema(spark_schema(pa.schema([field])))

@@ -8,7 +8,8 @@ from typing import Final
 import pyarrow as pa
 
 from pennon.caching import Cache, TableKey, storage_identity
-from pennon.catalog.columns.spark_types import arrow_schema
+from pennon.catalog.columns.spark_types import arrow_schema, hidden_columns, shown_columns
+from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
@@ -74,7 +75,7 @@ def load_table(request: m.LoadTable) -> m.TableReply:
         if metadata_table is None:
             raise
         return metadata_table
-    return _described(table)
+    return _described(request.catalog, table)
 
 
 def create_table(request: m.CreateTable) -> m.TableReply:
@@ -89,6 +90,7 @@ def stage_table(request: m.StageTable) -> m.TableReply:
 
 def _made(make: Callable[..., Table], request: m.CreateTable | m.StageTable) -> m.TableReply:
     return _described(
+        request.catalog,
         make(
             request.catalog,
             request.identifier,
@@ -96,7 +98,7 @@ def _made(make: Callable[..., Table], request: m.CreateTable | m.StageTable) -> 
             transforms=request.partitioning,
             properties=request.properties,
             mode=request.mode,
-        )
+        ),
     )
 
 
@@ -142,7 +144,7 @@ def alter_table(request: m.AlterTable) -> m.TableReply:
     except TableNotFound:
         refuse_change(request, "alter", "Alter the table itself")
         raise
-    return _described(altered)
+    return _described(request.catalog, altered)
 
 
 def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:
@@ -185,19 +187,19 @@ _replies: Final[Cache[m.TableReply]] = Cache(
 )
 
 
-def _described(table: Table) -> m.TableReply:
+def _described(catalog: Catalog, table: Table) -> m.TableReply:
     """Describe a table; Spark loads each one twice per query, which are seldom two versions."""
     snapshot = table.snapshot
     if not snapshot.layout.records_commits or not snapshot.names_leaf_versions:
-        return _description(table)
+        return _description(catalog, table)
     storage = storage_identity(snapshot.storage_options)
-    detail = (table.name, table.is_managed)
+    detail = (table.name, table.is_managed, catalog.has_time)
     key = TableKey(snapshot.location, snapshot.version, table.identity, storage, detail)
-    return _replies.find(key, lambda: _description(table))
+    return _replies.find(key, lambda: _description(catalog, table))
 
 
-def _description(table: Table) -> m.TableReply:
-    snapshot = table.snapshot
+def _description(catalog: Catalog, table: Table) -> m.TableReply:
+    snapshot, has_time = table.snapshot, catalog.has_time
     token = TableToken(
         table.name,
         snapshot.location,
@@ -209,12 +211,13 @@ def _description(table: Table) -> m.TableReply:
     return m.TableReply(
         token.to_json(),
         table.name,
-        table.schema,
+        shown_columns(snapshot.schema.arrow, has_time=has_time),
+        hidden_columns(snapshot.schema.arrow, has_time=has_time),
         table.partitioning,
         table.properties,
         table.table_id,
         str(snapshot.version),
         is_metadata=False,
-        metadata_columns=table.metadata_columns,
+        metadata_columns=shown_columns(table.metadata_columns, has_time=has_time),
         row_id=table.row_id,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.catalog.columns.spark_types import arrow_schema, spark_schema
+from pennon.catalog.columns.spark_types import arrow_schema, hidden_columns, shown_columns
 from pennon.catalog.directory import Directory
 from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.tables.change_range import ChangeBounds, find_changes
@@ -76,7 +76,7 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
         if name.lower().startswith(_VERSIONS_OF_ICEBERG):
             near = f"earlier versions are read by {table.name} VERSION AS OF …"
         raise TableNotFound(table=request.catalog.full_name(request.identifier), near=near)
-    return _described(table, definition)
+    return _described(request.catalog, table, definition)
 
 
 def _is_namespace(catalog: Catalog, name: tuple[str, ...]) -> bool:
@@ -142,7 +142,7 @@ def load_changes(request: LoadChanges) -> m.TableReply:
         is_paired=request.compute_updates,
         is_net=request.deduplication.lower() == _NET_CHANGES,
     )
-    return _described(table, change_feed(changes), changes)
+    return _described(request.catalog, table, change_feed(changes), changes)
 
 
 def refuse_change(request: m.NamedTableRequest, change: str, advice: str) -> None:
@@ -173,22 +173,27 @@ def refuse_change(request: m.NamedTableRequest, change: str, advice: str) -> Non
 
 
 def _described(
-    table: Table, definition: MetadataTable, changes: ChangeRange | None = None
+    catalog: Catalog,
+    table: Table,
+    definition: MetadataTable,
+    changes: ChangeRange | None = None,
 ) -> m.TableReply:
-    snapshot = table.snapshot
+    snapshot, has_time = table.snapshot, catalog.has_time
+    columns = definition.schema(snapshot)
     of_table = TableToken(
         table.name, snapshot.location, snapshot.version, snapshot.layout, table.identity
     )
     return m.TableReply(
         MetadataToken(definition.name, of_table, changes).to_json(),
         f"{table.name}.{definition.name}",
-        spark_schema(definition.schema(snapshot)),
+        shown_columns(columns, has_time=has_time),
+        hidden_columns(columns, has_time=has_time),
         (),
         {},
         table.identity,
         str(snapshot.version),
         is_metadata=True,
-        metadata_columns=spark_schema(pa.schema([])),
+        metadata_columns=shown_columns(pa.schema([]), has_time=has_time),
         row_id=(),
     )
 
@@ -211,7 +216,7 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
 def _stream(
     table: str, definition: MetadataTable, snapshot: Snapshot, selection: Selection
 ) -> BatchStream:
-    full = arrow_schema(spark_schema(definition.schema(snapshot)))
+    full = arrow_schema(shown_columns(definition.schema(snapshot), has_time=True))
     schema = pa.schema([full.field(name) for name in selection.columns])
 
     def batches() -> Iterator[pa.RecordBatch]:

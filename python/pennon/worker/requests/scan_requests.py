@@ -39,6 +39,7 @@ from pennon.worker.plans.kept_plans import (
     snapshot_of,
 )
 from pennon.worker.plans.packed_splits import packed_splits
+from pennon.worker.wire.sent_columns import in_nanoseconds
 from pennon.worker.wire.split_texts import split_column
 from pennon.worker.wire.tokens import ScanToken, TableToken
 
@@ -204,5 +205,5 @@ def partition_tuples(request: m.PartitionTuples) -> tuple[m.PartitionTuplesReply
 
 def _as_given(values: pa.Table) -> pa.Table:
     """Give partition values in the types that Spark has for their columns."""
-    types = [given_type(column.type) for column in values.schema]
+    types = [in_nanoseconds(given_type(column.type)) for column in values.schema]
     return values.cast(pa.schema(list(zip(values.column_names, types, strict=True))))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pennon.catalog.columns.projected_columns import with_field_ids
-from pennon.catalog.columns.spark_types import arrow_schema
+from pennon.catalog.columns.spark_types import CURRENT_DEFAULT, arrow_schema, hidden_names
 from pennon.catalog.columns.stream_columns import check_stream_columns
 from pennon.catalog.ddl.evolving_columns import evolves_by
 from pennon.catalog.layouts import STORED_TABLES, stored_table
@@ -14,7 +14,12 @@ from pennon.catalog.partitioning import clustering, of_columns, sorting
 from pennon.catalog.tables.loaded_table import reopen_newest
 from pennon.catalog.write_mode import WriteMode
 from pennon.catalog.write_options import check_options
-from pennon.errors import MalformedMessage, NotWholePartitions, StreamNotRepeatable
+from pennon.errors import (
+    HiddenColumnLost,
+    MalformedMessage,
+    NotWholePartitions,
+    StreamNotRepeatable,
+)
 from pennon.leaf.read.metadata_columns import LEAF
 from pennon.leaf.write.written_files import count_files
 from pennon.maintenance.background.behind_commits import keep_behind, written_leaves
@@ -24,6 +29,8 @@ from pennon.worker.plans.kept_plans import snapshot_of
 from pennon.worker.wire.tokens import TableToken, WriteToken
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pennon.catalog.configured_catalog import Catalog
     from pennon.catalog.layouts import StoredTable
 
@@ -42,22 +49,61 @@ def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
         table = _table(request.catalog, request.table)
     mode = table.check_write(_mode(request.mode), request.predicates)
     spec, columns = table.snapshot.current_spec, table.snapshot.schema
+    given = arrow_schema(request.schema)
+    if not request.is_stream:  # which leaves columns out, and was checked for it
+        _check_hidden(table, mode, given.names)
     # A stream that is started with a path or a name knows no catalog.
     has_functions = not (request.is_stream and "path" in request.options)
     clustered = clustering(spec, columns, has_functions=has_functions)
     sorted_by = sorting(spec, columns, table.write_order, has_functions=has_functions)
-    if request.is_stream:
-        names = arrow_schema(request.schema).names
-        clustered, sorted_by = of_columns(clustered, names), of_columns(sorted_by, names)
+    clustered, sorted_by = of_columns(clustered, given.names), of_columns(sorted_by, given.names)
     if mode is WriteMode.DELETE:
         clustered = sorted_by = ()  # no row is written, and those that go may come in any order
     elif mode.is_row_level and clustered:
         # Rows that go have no values: without their leaf they would all come to one task.
         clustered = (*clustered, {"function": "identity", "arguments": [{"column": [LEAF.name]}]})
-    schema = table.staged_schema(with_field_ids(arrow_schema(request.schema), columns.arrow))
+    schema = table.staged_schema(with_field_ids(given, columns.arrow))
     write = WriteToken(token, table.target, schema, mode, request.predicates)
     described = mode.described(token.name, request.predicates)
     return m.PlanWriteReply(write.to_json(), clustered, sorted_by, described, _TASK_BYTES)
+
+
+def _check_hidden(table: StoredTable, mode: WriteMode, given: Sequence[str]) -> None:
+    """Refuse rows without a column that Spark has not shown, where a value would be lost.
+
+    Raises:
+        HiddenColumnLost: The column cannot be NULL in new rows, or rows are written anew.
+    """
+    columns = table.snapshot.schema.arrow
+    for hidden in hidden_names(columns).difference(given):
+        column = columns.field(hidden)
+        if mode in (WriteMode.UPDATE, WriteMode.MERGE):
+            why = "would be lost from the rows that are written anew"
+        elif not column.nullable:
+            why = "are missing in the new rows, and it is NOT NULL"
+        elif CURRENT_DEFAULT.encode() in (column.metadata or {}):
+            why = "are missing in the new rows, and its DEFAULT is not computed"
+        else:
+            continue
+        raise HiddenColumnLost(
+            action=f"write rows to {table.name}", column=hidden, type=column.type, why=why
+        )
+
+
+def _check_kept(table: StoredTable, mode: WriteMode, given: Sequence[str]) -> None:
+    """Refuse an overwrite with rows that were made of the table, but for a hidden column.
+
+    Raises:
+        HiddenColumnLost: There is one.
+    """
+    columns = table.snapshot.schema.arrow
+    for hidden in hidden_names(columns).difference(given):
+        raise HiddenColumnLost(
+            action=f"write rows to {table.name}",
+            column=hidden,
+            type=columns.field(hidden).type,
+            why="would be lost from the rows that are written anew",
+        )
 
 
 def _mode(mode: str) -> WriteMode:
@@ -76,6 +122,8 @@ def commit_write(request: m.CommitWrite) -> m.CommitWriteReply:
     table = STORED_TABLES[pinned.layout].open_base(
         pinned.name, target, pinned.identity, mode, identity, is_blind=not request.reads
     )
+    if request.reads and mode in (WriteMode.OVERWRITE, WriteMode.OVERWRITE_PARTITIONS):
+        _check_kept(table, mode, token.schema.names)
     if mode.is_row_level:
         version = table.change_rows(mode, request.deleted, request.staged, request.reads, identity)
     else:

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "a38a300a9caf"
+PROTOCOL: Final = "eb75243ae27a"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

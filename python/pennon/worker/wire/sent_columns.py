@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from pennon.spec.schema import children_of, with_children
 from pennon.transforms.evaluation.source_array import INT64_DIGITS, low_halves
 
 
@@ -20,27 +21,44 @@ def sent_schema(schema: pa.Schema) -> pa.Schema:
         [DataType(int64), Decimal128Type(decimal128(19, 2))]
     """
     return pa.schema(
-        [
-            field.with_type(pa.int64() if _is_short(field.type) else field.type).remove_metadata()
-            for field in schema
-        ]
+        [field.with_type(_sent_type(field.type)).remove_metadata() for field in schema]
     )
 
 
 def sent_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Give rows as a schema has them: their own, or that of :func:`sent_schema`."""
-    shortened = [
-        _is_short(kind) and sent != kind
-        for kind, sent in zip(batch.schema.types, schema.types, strict=True)
-    ]
-    if not any(shortened):
-        same = batch.schema.equals(schema)
-        return batch if same else pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+    if batch.schema.equals(schema):
+        return batch
     columns = [
-        _unscaled(column) if is_shortened else column
-        for column, is_shortened in zip(batch.columns, shortened, strict=True)
+        _sent(column, data_type)
+        for column, data_type in zip(batch.columns, schema.types, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def in_nanoseconds(data_type: pa.DataType) -> pa.DataType:
+    """Give the only unit in which Spark takes times, whatever their precision, for those of a type.
+
+    Example:
+        >>> in_nanoseconds(pa.list_(pa.time32("s")))
+        ListType(list<item: time64[ns]>)
+    """
+    if pa.types.is_time(data_type):
+        return pa.time64("ns")
+    children = children_of(data_type)
+    moved = [child.with_type(in_nanoseconds(child.type)) for child in children]
+    return data_type if moved == children else with_children(data_type, moved)
+
+
+def _sent_type(data_type: pa.DataType) -> pa.DataType:
+    return pa.int64() if _is_short(data_type) else in_nanoseconds(data_type)
+
+
+def _sent(column: pa.Array, data_type: pa.DataType) -> pa.Array:
+    if _is_short(column.type) and column.type != data_type:
+        return _unscaled(column)
+    is_same = column.type == data_type or in_nanoseconds(column.type) == column.type
+    return column if is_same else column.cast(data_type)
 
 
 def _is_short(data_type: pa.DataType) -> bool:

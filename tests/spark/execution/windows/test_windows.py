@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import ArithmeticException
+from tests.spark.assert_join import ONE_TASK, conf, execute
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from tests.torture.execution.sessions import StarSessions
 
 
@@ -46,8 +48,8 @@ _WINDOWS = {
     "frames of numbers": (
         "SELECT *, sum(q) OVER w, count(*) OVER w, max(amt) OVER w, sum(pk) OVER down FROM f WINDOW"
         " w AS (PARTITION BY id ORDER BY pk RANGE BETWEEN 4 PRECEDING AND 2 FOLLOWING),"
-        " down AS (PARTITION BY id ORDER BY CAST(q AS BIGINT) * 1000000000000 DESC NULLS LAST"
-        " RANGE BETWEEN 2000000000000 PRECEDING AND CURRENT ROW)"
+        " down AS (PARTITION BY id ORDER BY q DESC NULLS LAST"
+        " RANGE BETWEEN 2 PRECEDING AND CURRENT ROW)"
     ),
     "frames of intervals": (
         "SELECT *, sum(q) OVER w, avg(amt) OVER w, count(v) OVER hours FROM f WINDOW"
@@ -93,6 +95,7 @@ def test_a_frame_that_may_be_empty_has_no_values_of_another_one(star: StarSessio
         "lag(amt, 0) IGNORE NULLS OVER (PARTITION BY id ORDER BY {every})",
         "count(*) OVER (PARTITION BY id ORDER BY d RANGE INTERVAL 1 MONTH PRECEDING)",
         "count(*) OVER (PARTITION BY id ORDER BY amt RANGE 4 PRECEDING)",
+        "count(*) OVER (PARTITION BY id ORDER BY pk * 5L RANGE 4 PRECEDING)",
         "avg(pk * 4503599627370497L) OVER (PARTITION BY id ORDER BY {every} ROWS 2 PRECEDING)",
     ],
 )
@@ -112,6 +115,26 @@ def test_a_frame_beyond_the_last_number_is_an_error(
     for session in star.ways.values():
         with pytest.raises(ArithmeticException, match="OVERFLOW"):
             star.attempt(session, sql)
+
+
+@pytest.mark.parametrize("kind", ["INT", "BIGINT"])
+def test_an_end_beyond_the_last_number_is_computed_while_rows_are_left(
+    spark: SparkSession, namespace: str, kind: str
+) -> None:
+    most = 2 ** {"INT": 31, "BIGINT": 63}[kind] - 1
+    spark.sql(f"CREATE TABLE {namespace}.t (id INT, l {kind}) PARTITIONED BY (bucket(2, id))")
+    spark.sql(f"INSERT INTO {namespace}.t VALUES (1, {most - 4}), (1, {most - 1}), (2, 5), (2, 8)")
+    count = "count(*) OVER (PARTITION BY id ORDER BY l RANGE BETWEEN CURRENT ROW AND {} FOLLOWING)"
+    counted = f"SELECT id, {count} AS n FROM {namespace}.t"
+    query = f"SELECT id, n, count(*) AS rows FROM ({counted}) GROUP BY id, n"
+    with conf(spark, ONE_TASK):
+        beyond = execute(spark, query.format(4))
+        within = execute(spark, query.format(1))
+    groups = [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert sorted(beyond.rows) == [f"Row(id={key}, n={n}, rows=1)" for key, n in groups]
+    assert sorted(within.rows) == ["Row(id=1, n=1, rows=2)", "Row(id=2, n=1, rows=2)"]
+    assert "Window [" in beyond.plan
+    assert "Window [" not in within.plan
 
 
 def test_each_worker_has_its_own_ties(star: StarSessions) -> None:

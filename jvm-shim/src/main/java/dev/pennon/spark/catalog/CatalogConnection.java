@@ -6,6 +6,7 @@ import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.SecretText;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Map;
+import org.apache.spark.SparkBuildInfo;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -16,6 +17,8 @@ final class CatalogConnection {
   private static final String STORAGE_PREFIX = "storage.";
   private static final String ROOT = "root";
   private static final String IMPLEMENTATION = "implementation";
+  private static final String HAS_TIME = "has_time";
+  private static final String TIME_TYPE = "spark.sql.timeType.enabled";
 
   private final String name;
   private final CaseInsensitiveStringMap began;
@@ -43,7 +46,16 @@ final class CatalogConnection {
     ObjectNode options = Messages.object();
     CollectionConverters.asJava(SQLConf.get().getAllConfs())
         .forEach((setting, value) -> addStated(options, setting, value));
-    return Messages.request(op).set("catalog", catalog.deepCopy().set("options", options));
+    ObjectNode stated = catalog.deepCopy().set("options", options);
+    stated.put(HAS_TIME, hasTime());
+    return Messages.request(op).set("catalog", stated);
+  }
+
+  /** Whether the session has the type, which Spark before 4.3 does not finish. */
+  private static boolean hasTime() {
+    String version = SparkBuildInfo.spark_version();
+    boolean isKnown = !version.startsWith("4.1.") && !version.startsWith("4.2.");
+    return isKnown && Boolean.parseBoolean(SQLConf.get().getConfString(TIME_TYPE, "false"));
   }
 
   ObjectNode request(String op, String[] namespace) {
@@ -68,6 +80,7 @@ final class CatalogConnection {
     }
     catalog.put(IMPLEMENTATION, options.getOrDefault(IMPLEMENTATION, "dir"));
     catalog.set("storage", storage);
+    catalog.put(HAS_TIME, false);
     // None in requests about what is loaded already; those that name something fill them in.
     return catalog.set("options", Messages.object());
   }

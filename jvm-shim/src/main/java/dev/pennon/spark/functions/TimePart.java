@@ -1,6 +1,9 @@
 package dev.pennon.spark.functions;
 
+import dev.pennon.spark.worker.WorkerFailure;
+import java.time.Instant;
 import java.time.LocalDate;
+import java.time.temporal.ChronoUnit;
 import java.util.Locale;
 
 /** What a function takes from a date or a timestamp in UTC: units since 1970, fields of a calendar. */
@@ -26,10 +29,21 @@ enum TimePart {
 
   int ofMicros(long micros) {
     return switch (this) {
-      case HOURS -> Math.toIntExact(Math.floorDiv(micros, MICROS_PER_HOUR));
+      case HOURS -> hours(micros);
       case HOUR -> (int) (Math.floorMod(micros, MICROS_PER_DAY) / MICROS_PER_HOUR);
       default -> ofDays(Math.toIntExact(Math.floorDiv(micros, MICROS_PER_DAY)));
     };
+  }
+
+  /** The only unit that counts more than an int holds, in years that timestamps have. */
+  private static int hours(long micros) {
+    long hours = Math.floorDiv(micros, MICROS_PER_HOUR);
+    if (hours != (int) hours) {
+      Instant moment = Instant.EPOCH.plus(micros, ChronoUnit.MICROS);
+      String[] told = {"value", moment.toString(), "hours", Long.toString(hours)};
+      throw WorkerFailure.of("HOURS_OUT_OF_RANGE", told).raiseInTask();
+    }
+    return (int) hours;
   }
 
   int ofDays(int days) {

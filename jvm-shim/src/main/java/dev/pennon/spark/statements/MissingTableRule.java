@@ -79,10 +79,14 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
     }
   }
 
+  /** The catalog of a name in SQL, and the table there. */
+  static Option<Tuple2<CatalogPlugin, Identifier>> named(SparkSession session, Seq<String> name) {
+    return session.sessionState().analyzer().CatalogAndIdentifier().unapply(name);
+  }
+
   /** Loads a table by its name in SQL, if it is one of Pennon's: fails with the catalog's words. */
   static void load(SparkSession session, Seq<String> name) {
-    Option<Tuple2<CatalogPlugin, Identifier>> named =
-        session.sessionState().analyzer().CatalogAndIdentifier().unapply(name);
+    Option<Tuple2<CatalogPlugin, Identifier>> named = named(session, name);
     if (named.isDefined() && named.get()._1() instanceof PennonCatalog catalog) {
       catalog.loadTable(named.get()._2());
     }

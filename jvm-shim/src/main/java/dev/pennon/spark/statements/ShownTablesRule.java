@@ -1,27 +1,57 @@
 package dev.pennon.spark.statements;
 
+import dev.pennon.spark.PennonCatalog;
 import dev.pennon.spark.tables.DescribedTable;
 import dev.pennon.spark.tables.ListedTable;
 import dev.pennon.spark.tables.PennonTable;
 import java.util.function.UnaryOperator;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.plans.logical.DescribeRelation;
+import org.apache.spark.sql.catalyst.plans.logical.DropColumns;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import scala.Option;
+import scala.Tuple2;
 
 /**
- * Shows a table to DESCRIBE with the types that were typed, and lets {@code spark.catalog.listColumns} list one with
- * any partitioning.
+ * Shows a table to DESCRIBE with the types that were typed, to DROP COLUMN with its hidden columns, and lets {@code
+ * spark.catalog.listColumns} list one with any partitioning.
  *
  * <p>The latter resolves a name that no statement stands around, and knows no transforms but those of
- * Spark's own tables: a table by itself is given without the others.
+ * Spark's own tables: a table by itself is given without the others. Columns to be dropped are found
+ * as soon as their table is, so that it is put there before Spark looks for it.
  */
 public final class ShownTablesRule extends Rule<LogicalPlan> {
+  private final org.apache.spark.sql.classic.SparkSession session;
+
+  public ShownTablesRule(SparkSession session) {
+    this.session = (org.apache.spark.sql.classic.SparkSession) session;
+  }
+
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
+    if (plan instanceof DropColumns) {
+      return plan.mapChildren(child -> child instanceof UnresolvedTable table ? named(table) : child);
+    }
     return plan instanceof DescribeRelation
         ? plan.mapChildren(child -> shown(child, DescribedTable::new))
         : shown(plan, ListedTable::new);
+  }
+
+  private LogicalPlan named(UnresolvedTable unresolved) {
+    Option<Tuple2<CatalogPlugin, Identifier>> named =
+        MissingTableRule.named(session, unresolved.multipartIdentifier());
+    if (named.isDefined()
+        && named.get()._1() instanceof PennonCatalog catalog
+        && catalog.loadTable(named.get()._2()) instanceof PennonTable table
+        && table.hasHiddenColumns()) {
+      return ResolvedTable.create(catalog, named.get()._2(), new DescribedTable(table));
+    }
+    return unresolved;
   }
 
   private static LogicalPlan shown(LogicalPlan plan, UnaryOperator<PennonTable> as) {

@@ -1,12 +1,14 @@
 package dev.pennon.spark.tables;
 
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A table to be shown with the lengths of CHAR and VARCHAR, which a query must not see: Spark takes
- * them off what a batch reads, and not off what a stream does.
+ * A table to be shown with what a query must not see: the lengths of CHAR and VARCHAR, which Spark
+ * takes off what a batch reads, and not off what a stream does, and the hidden columns.
  */
 public class DescribedTable extends PennonTable {
   public DescribedTable(PennonTable table) {
@@ -16,6 +18,9 @@ public class DescribedTable extends PennonTable {
   @Override
   @SuppressWarnings("deprecation")
   public StructType schema() {
-    return CharVarcharUtils.getRawSchema(super.schema(), SQLConf.get());
+    StructType shown = CharVarcharUtils.getRawSchema(super.schema(), SQLConf.get());
+    Stream<StructField> hidden = Stream.of(hiddenColumns().fields());
+    return new StructType(
+        Stream.concat(Stream.of(shown.fields()), hidden).toArray(StructField[]::new));
   }
 }

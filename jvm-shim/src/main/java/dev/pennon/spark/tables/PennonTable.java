@@ -95,6 +95,16 @@ public class PennonTable
     return handle.schema();
   }
 
+  /** Whether Spark has no type for a column. */
+  public final boolean hasHiddenColumns() {
+    return !hiddenColumns().isEmpty();
+  }
+
+  /** The columns that Spark has no type for, which no query reads. */
+  final StructType hiddenColumns() {
+    return reply.hiddenColumns();
+  }
+
   @Override
   public Transform[] partitioning() {
     return reply.partitioning().toArray(Transform[]::new);

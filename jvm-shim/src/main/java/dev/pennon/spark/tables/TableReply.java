@@ -12,7 +12,8 @@ import org.apache.spark.sql.types.StructType;
  *
  * @param table the worker's own description of it, its snapshot pinned
  * @param name the full name as a user writes it
- * @param schema all columns
+ * @param schema the columns that Spark has types for
+ * @param hiddenColumns the others, with the reason as their comment
  * @param partitioning the current partition spec
  * @param properties the table's properties
  * @param isMetadata whether it tells of another table's metadata
@@ -25,6 +26,7 @@ public record TableReply(
     SecretText table,
     String name,
     StructType schema,
+    StructType hiddenColumns,
     List<Transform> partitioning,
     Map<String, String> properties,
     boolean isMetadata,

@@ -8,6 +8,7 @@ import org.apache.arrow.vector.BaseVariableWidthVector;
 import org.apache.arrow.vector.BigIntVector;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.NullVector;
+import org.apache.arrow.vector.TimeNanoVector;
 import org.apache.arrow.vector.types.Types.MinorType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
@@ -78,10 +79,17 @@ class ArrowColumn extends ColumnVector {
   /** The column over a vector that a stream refills. */
   static ArrowColumn over(FieldVector vector, DataType expected) {
     boolean isUnscaled = vector instanceof BigIntVector && DecimalType.is64BitDecimalType(expected);
-    DataType type = isUnscaled ? expected : ArrowUtils.fromArrowField(vector.getField());
+    boolean isTime = vector instanceof TimeNanoVector && isTime(expected);
+    DataType type =
+        isUnscaled || isTime ? expected : ArrowUtils.fromArrowField(vector.getField());
     return READ_BY_ADDRESS.contains(vector.getMinorType())
         ? new ArrowColumn(vector, type)
         : new NestedArrowColumn(vector, type);
+  }
+
+  /** Whether a type is TIME, of any precision: Spark before 4.3 has it unfinished. */
+  private static boolean isTime(DataType type) {
+    return type.typeName().startsWith("time(");
   }
 
   /** Points at what the vector holds now. */
