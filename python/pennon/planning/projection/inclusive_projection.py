@@ -131,7 +131,7 @@ class SpecProjection:
                 of_values = [*self._calendar(predicate)]
                 return and_all(of_values or self._compared(not_null(predicate.column)))
             case ComputedCondition(implied=implied, rejected_nulls=rejected):
-                implies = [not_null(column) for column in rejected]
+                implies: list[BoundPredicate] = [not_null(column) for column in rejected]
                 implies += [] if implied is None else [implied]
                 return self._computed(predicate) or and_all(map(self.inclusive, implies))
 
