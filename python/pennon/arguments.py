@@ -21,12 +21,13 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from pennon.errors import ArgumentRefused
+from pennon.errors import ArgumentRefused, ProcessForked
 
 __all__ = [
     "as_names",
     "check_least",
     "check_one_of",
+    "check_process",
     "checked",
     "checked_methods",
     "wrapped_methods",
@@ -38,11 +39,38 @@ _Class = TypeVar("_Class", bound=type)
 _Check = Callable[[object], str | None]
 
 
-def checked(name: str) -> Callable[[_Function], _Function]:
+class _LanceProcess:
+    """The process in which Lance has started its threads, which no fork of it has."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+
+_LANCE: Final = _LanceProcess()
+
+
+def check_process(function: str) -> None:
+    """Refuse to wait for ever for threads of Lance that a forked process does not have.
+
+    Args:
+        function: What is called, which has Lance do something.
+
+    Raises:
+        ProcessForked: It was called in the process before that, too.
+    """
+    process = os.getpid()
+    if _LANCE.number is None:
+        _LANCE.number = process
+    if process != _LANCE.number:
+        raise ProcessForked(function=function, process=process, parent=_LANCE.number)
+
+
+def checked(name: str, *, runs_lance: bool = False) -> Callable[[_Function], _Function]:
     """Let a function refuse arguments of another type than it is annotated with.
 
     Args:
         name: What its users call it.
+        runs_lance: Whether it has Lance do something.
 
     Raises:
         ArgumentRefused: When it is called with such an argument.
@@ -54,10 +82,10 @@ def checked(name: str) -> Callable[[_Function], _Function]:
         >>> double(7)
         14
     """
-    return lambda function: _refusing(name, function)
+    return lambda function: _refusing(name, function, runs_lance=runs_lance)
 
 
-def _refusing(called: str, function: _Function) -> _Function:
+def _refusing(called: str, function: _Function, *, runs_lance: bool = True) -> _Function:
     signature = inspect.signature(function)
     checks = {
         name: (_check_of(annotation), annotation)
@@ -68,6 +96,8 @@ def _refusing(called: str, function: _Function) -> _Function:
 
     @functools.wraps(function)
     def refusing(*args: object, **kwargs: object) -> object:
+        if runs_lance:
+            check_process(called)
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             if name in checks:
                 check, annotation = checks[name]
@@ -83,6 +113,8 @@ def _refusing(called: str, function: _Function) -> _Function:
 
 def checked_methods(cls: _Class) -> _Class:
     """Let the public methods that a class defines refuse arguments, as ``checked`` does.
+
+    They have Lance do something.
 
     Example:
         >>> @checked_methods

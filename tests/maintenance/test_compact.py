@@ -9,6 +9,7 @@ from typing import Any
 
 import lance
 import pytest
+from tests.streams.follower import Follower
 from tests.transaction.lake import append, latest, make, regions, stage
 from tests.transaction.lake import read as read_rows
 from tests.transaction.test_row_changes import change
@@ -297,3 +298,38 @@ def test_files_of_no_size_are_no_target(tmp_path: Path, target_bytes: int) -> No
     arguments = {"table": snapshot.location, "target_bytes": target_bytes}
     with pytest.raises(ProcedureArgument, match="target_bytes"):
         call(Catalog("lance", str(tmp_path)), "compact", arguments)
+
+
+def test_partitions_that_were_empty_before_go_and_nobody_notices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that row by row statements emptied when these left the partition in the manifest."""
+    base = append(make(tmp_path), {1: "eu", 2: "us", 3: None})
+    monkeypatch.setattr("pennon.transaction.strong._Attempt._removes", lambda *_: False)
+    assert isinstance(change(base, {1, 3}).commit(), Committed)
+    monkeypatch.undo()
+    snapshot = latest(base)
+    assert regions(snapshot) == {"eu": [], "us": [2], None: []}
+    append_, replace, drop = (Transaction(snapshot) for _ in range(3))
+    append_.append(stage(snapshot, {4: "eu"}))
+    replace.replace(stage(snapshot, {5: None}))
+    empty = [row for row in snapshot.leaves().table.to_pylist() if row["num_rows"] == 0]
+    drop.drop(row["object_id"] for row in empty if row["partition_field_region"] == "eu")
+    merge = change(snapshot, {2}, {7: "us"}, [["soundex(region) = 'E000'"]], "merge")
+    stream = Follower(base.location)
+    assert sorted(stream.read()) == [2]
+    assert len(compact(base.location, dry_run=True).partitions) == 2
+    assert compact(base.location).leaves == 2
+    assert compact(base.location).leaves == 0
+    assert regions(latest(base)) == {"us": [2]}
+    assert stream.read() == []
+    assert pennon.open(base.location).changes(snapshot.version).num_rows == 0
+    assert isinstance(merge.commit(), Committed)
+    stream = Follower(base.location)
+    assert sorted(stream.read()) == [7]
+    for transaction in (drop, append_):
+        assert isinstance(transaction.commit(), Committed)
+    assert sorted(stream.read()) == [4]
+    assert isinstance(replace.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [4], "us": [7], None: [5]}
+    assert check(base.location).is_valid

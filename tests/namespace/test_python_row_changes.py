@@ -214,3 +214,36 @@ def test_a_condition_that_a_scan_takes_chooses_the_rows_of_statements_too(tmp_pa
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 2]
     with pytest.raises(PredicateNotEvaluable):
         table.delete("soundex(id) = 'A'")
+
+
+@pytest.mark.parametrize("properties", [{}, COPIES], ids=["marked", "copied"])
+@pytest.mark.parametrize("statement", ["delete", "update", "merge"])
+def test_the_last_row_takes_its_partition_along(
+    tmp_path: Path, properties: dict[str, str], statement: str
+) -> None:
+    """Of older specs, too; the version before has it, and what comes and goes is told once."""
+    schema = pa.schema({"id": pa.int64(), "region": pa.string()})
+    table = pennon.create(str(tmp_path / "t"), schema, ["region"], properties=properties)
+    table.append([{"id": at, "region": "eu" if at < 2 else "us"} for at in range(4)])
+    table.add_partition_field("bucket(1, id)")
+    before = table.append([{"id": 9, "region": "asia"}])
+    for ids in ([0], [1, 9]):
+        if statement == "delete":
+            table.delete(f"id IN {(*ids, -1)}")
+        elif statement == "update":
+            table.update({"region": "'us'"}, where=f"id IN {(*ids, -1)}")
+        else:
+            source = [{"id": id_, "region": "x"} for id_ in ids]
+            table.merge(source, on="id").when_matched_delete().execute()
+    left = [(part.values["region"], part.num_rows) for part in table.scan().plan().partitions]
+    moved = 3 if statement == "update" else 0
+    assert sorted(left) == ([("us", 2), ("us", 3)] if moved else [("us", 2)])
+    assert len(table.metadata("partitions")) == len(left)
+    assert table.scan(version=before).count_rows() == 5
+    types = sorted(table.changes(before, key=["id"])["_change_type"].to_pylist())
+    updated = ["update_postimage"] * 3 + ["update_preimage"] * 3
+    assert types == (updated if moved else ["delete"] * 3)
+    table.append([{"id": 0, "region": "eu"}])
+    table.maintenance.rollback(before)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 9]
+    assert table.maintenance.check().is_valid

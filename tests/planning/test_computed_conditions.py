@@ -85,6 +85,25 @@ def test_partition_values_decide_what_they_can(
     assert len(scan.plan().partitions) == partitions
 
 
+@pytest.mark.parametrize("field", ["truncate(2, s)", "bucket(2, s)", "multi_bucket(2, s, k)"])
+def test_what_is_never_true_of_null_reads_no_partition_of_null(tmp_path: Path, field: str) -> None:
+    table = pennon.create(str(tmp_path / "t"), SCHEMA, [field])
+    texts = [f"{letter}{end}" for letter in "abcdefgh" for end in ("", "1")]
+    table.append(pa.Table.from_pylist([{"s": text} for text in (*texts, None)], SCHEMA))
+    everything, of_values = (_leaves(table, where) for where in (None, "s IS NOT NULL"))
+    assert len(everything) == len(of_values) + 1
+    is_rejected = ["s NOT LIKE 'a_%'", "s LIKE '%_1'", "lower(s) > s OR length(s) = 2"]
+    for condition in [*is_rejected, "s || k NOT IN ('x', s)", "NOT (s RLIKE 'a')"]:
+        assert _leaves(table, condition) == of_values, condition
+    for condition in ["NOT (s <=> k)", "coalesce(s, 'x') LIKE '_'", "s LIKE '_' OR s IS NULL"]:
+        assert _leaves(table, condition) == everything, condition
+
+
+def _leaves(table: pennon.PartitionedNamespace, where: str | None) -> set[str]:
+    plan = plan_scan(table.scan().snapshot, where, by_statistics=False)
+    return {part.object_id for part in plan.partitions}
+
+
 def test_what_is_computed_is_told_as_it_was_written(
     namespace: pennon.PartitionedNamespace,
 ) -> None:
@@ -93,8 +112,8 @@ def test_what_is_computed_is_told_as_it_was_written(
     texts = [text for item, text in told if item in ("predicate", "residual")]
     assert texts == [
         "lower(country) = 'eu': keeps 2 of 5 by v1 AND lower(country) = 'eu'",
-        "k % 3 + id = 7: prunes nothing, it is an error for some values",
-        "k % 3 + id = 7 in 2 partitions",
+        "k % 3 + id = 7: keeps 4 of 5 by v1 AND k IS NOT NULL",
+        "k % 3 + id = 7 in 1 partitions",
     ]
     assert "CASE" not in summary(plan)
 
@@ -155,8 +174,8 @@ def test_chains_may_be_long_and_nests_are_refused_in_order(
         ("lower", "upper(country) = 'EU'", lambda row: lower(row) == "eu", 4),
         ("left", "left(s, 2) = 'ab'", lambda row: row["id"] % 5 in (0, 1), 1),
         ("left", "substring(s, 1, 1) = 'a'", lambda row: row["id"] % 5 in (0, 1, 2), 2),
-        ("left", "substring(s, 2, 1) = 'b'", lambda row: row["id"] % 5 in (0, 1), 4),
-        ("left", "left(s, 3) = 'abc'", lambda row: row["id"] % 5 == 0, 4),
+        ("left", "substring(s, 2, 1) = 'b'", lambda row: row["id"] % 5 in (0, 1), 3),
+        ("left", "left(s, 3) = 'abc'", lambda row: row["id"] % 5 == 0, 3),
     ],
 )
 def test_what_a_field_is_computed_by_is_its_value(

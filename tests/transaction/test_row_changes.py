@@ -19,6 +19,7 @@ from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.changes.row_changes import change_rows
 from pennon.leaf.read.metadata_columns import METADATA_COLUMNS
 from pennon.leaf.read.scan import scan_leaf
+from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import compact
 from pennon.maintenance.expire import expire
 from pennon.manifest import Snapshot, change_root
@@ -65,8 +66,43 @@ def test_a_row_moves_to_another_partition_in_one_commit(tmp_path):
     outcome = change(base, {2, 4}, {2: "us", 4: "new"}).commit()
     assert isinstance(outcome, Committed)
     assert outcome.snapshot.version == base.version + 1
-    assert regions(outcome.snapshot) == {"eu": [1], "us": [2, 3], None: [], "new": [4]}
+    assert regions(outcome.snapshot) == {"eu": [1], "us": [2, 3], "new": [4]}
     assert regions(base) == {"eu": [1, 2], "us": [3], None: [4]}
+
+
+@pytest.mark.parametrize("is_first", [False, True], ids=["behind", "before"])
+def test_rows_appended_beside_the_last_row_that_goes_stay(tmp_path, is_first):
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    change_, other = change(base, {1}), Transaction(base)
+    other.append(stage(base, {3: "eu"}))
+    for transaction in (other, change_) if is_first else (change_, other):
+        assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [3], "us": [2]}
+    assert isinstance(change(latest(base), {3}).commit(), Committed)
+    assert regions(latest(base)) == {"us": [2]}
+    append(latest(base), {4: "eu"})
+    assert regions(latest(base)) == {"eu": [4], "us": [2]}
+    assert check(base.location).is_valid
+
+
+def test_many_writers_empty_and_fill_one_partition(tmp_path):
+    base = append(make(tmp_path), {0: "eu", 1: "us"})
+
+    def write(number):
+        for at in range(5):
+            id_ = 10 * number + at + 10
+            append(latest(base), {id_: "eu"})
+            if at % 2:
+                now = latest(base)
+                while not isinstance(change(now, {id_, id_ - 1}).commit(), Committed):
+                    now = latest(base)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert regions(latest(base)) == {"eu": [0, 14, 24, 34, 44], "us": [1]}
+    assert isinstance(change(latest(base), {0, 14, 24, 34, 44}).commit(), Committed)
+    assert regions(latest(base)) == {"us": [1]}
+    assert check(base.location).is_valid
 
 
 @pytest.mark.parametrize("copies", [False, True], ids=["marked", "copied"])

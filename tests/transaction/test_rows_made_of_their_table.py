@@ -70,7 +70,7 @@ def test_of_two_overwrites_that_read_each_others_partition_one_is_refused(
     ("others", "what"),
     [
         (lambda table: table.delete("region = 'us'"), "dropped it"),
-        (lambda table: table.delete("id = 2"), "changed it"),
+        (lambda table: table.delete("id = 2"), "dropped it"),
         (lambda table: table.update({"id": "id + 5"}, "region = 'us'"), "changed it"),
         (lambda table: write(table, WriteMode.APPEND, US, OF_EU), "changed it"),
     ],

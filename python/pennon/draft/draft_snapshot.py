@@ -76,6 +76,9 @@ class DraftSnapshot(Snapshot):
         why = "the older draft's leaves are read at their newest version, at each of its own"
         raise ChangesNotKept(location=self.location, version=version, why=why)
 
+    def _opened_again(self) -> Snapshot:
+        return open_snapshot(self.location, self.version, None, self.storage_options)
+
     @property
     def names_leaf_versions(self) -> bool:
         """Each leaf is pinned where it was looked at."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,7 @@ import lance
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.execution.batches.stream_work import StreamWork
 from pennon.execution.memory import pool_bytes
 from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import LeafViews
@@ -39,9 +41,8 @@ from pennon.spec.schema import children_of, with_children
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from datafusion import SessionContext
+    from datafusion import DataFrame, SessionContext
 
-    from pennon.execution.batches.stream_work import StreamWork
     from pennon.execution.fragment import Relation
     from pennon.leaf.read.leaf_view import LeafView
     from pennon.leaf.schema.reconciliation import FieldMatch
@@ -52,6 +53,14 @@ _SHARE_OF_HELD: Final = 8
 _NOTHING: Final = "c"
 _EVERYTHING: Final = exp.select(exp.Star()).sql(dialect=DataFusion)
 _ALL_ROWS: Final = 1 << 53
+_SETTINGS: Final = (
+    # Lance's scans lose the fields' metadata when they filter; types and names are still checked
+    "SET datafusion.execution.skip_physical_aggregate_schema_check = true",
+    # it swaps the columns of a UNION below which it reads a field of a struct
+    "SET datafusion.optimizer.enable_leaf_expression_pushdown = false",
+    # of the first groups by an extreme it forgets those whose extreme is NULL
+    "SET datafusion.optimizer.enable_topk_aggregation = false",
+)
 
 
 def register_relation(
@@ -109,6 +118,47 @@ def register_relation(
         register_empty(context, f"{name}_none", relation.schema)
         parts.append(_Select.of(quoted_columns(names)).from_(f"{name}_none"))
     context.register_view(name, context.sql(_union(parts)))
+
+
+def relation_frame(name: str, relation: Relation, context: SessionContext | None) -> DataFrame:
+    """Give a relation as a lazy data frame, which may outlive every session that is stated.
+
+    Lance's provider holds its session weakly, and a frame holds none. So the leaves are those of
+    one session that is never given up, which forgets their names at once. A file of scanned rows
+    stays until the process ends.
+
+    Args:
+        name: What it is called.
+        relation: What is read.
+        context: The session that shall know it by its name, and gets the settings without which
+            DataFusion refuses queries over Lance's scans or answers them wrong; None for none.
+
+    Raises:
+        LeafMissing: A leaf's files are gone.
+        LeafTypeMismatch: A stored type does not promote to the requested one.
+    """
+    lasting = _lasting_session()
+    register_relation(lasting, name, relation, StreamWork())
+    frame = lasting.table(name)
+    for table in lasting.catalog().schema().names():
+        if table == name or table.startswith(f"{name}_"):
+            lasting.deregister_table(table)
+    if context is None:
+        return frame
+    for setting in _SETTINGS:
+        context.sql(setting)
+    context.register_view(name, frame)
+    return context.table(name)
+
+
+@cache
+def _lasting_session() -> SessionContext:
+    from datafusion import SessionContext  # noqa: PLC0415 - a quarter of a second
+
+    session = SessionContext()
+    for setting in _SETTINGS:
+        session.sql(setting)
+    return session
 
 
 def register_rows(

@@ -21,7 +21,7 @@ from pennon.manifest import Snapshot
 from pennon.manifest.dataset.storage import StorageOptions
 from pennon.manifest.format.statistics import order_at
 from pennon.spec.write_order import WriteOrder
-from pennon.transaction import Committed, Conflicted, Retryable
+from pennon.transaction import Committed, Conflicted, Retryable, Transaction
 from pennon.transaction.staging.leaf_state import LeafState, leaf_states, partition_text
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Compacted:
     """What was put together, or would be.
 
     Args:
-        leaves: How many leaves.
+        leaves: How many leaves, with those that went because they had no row.
         files_before: Their rewritten fragments.
         files_after: What these became.
         num_rows: The rows of these.
@@ -76,7 +76,7 @@ def compact(
 ) -> Compacted:
     """Rewrite the small files of leaves, and those of which many rows are deleted.
 
-    Rows are brought into the table's write order where it has one.
+    A partition without a row goes. Rows are brought into the table's write order where it has one.
 
     Args:
         location: The namespace, in strong mode; or a plain dataset, which Lance compacts.
@@ -181,6 +181,12 @@ class _Compaction:
 
     def run(self, snapshot: Snapshot, leaves: Sequence[str], *, is_dry: bool = False) -> None:
         """Rewrite some leaves with one commit; one after the other where that meets another."""
+        emptied = [
+            state
+            for state in leaf_states(snapshot, leaves).values()
+            if self._is_empty(state, snapshot)
+        ]
+        self._drop(snapshot, emptied, is_dry=is_dry)
         rewrites = self._rewrites(snapshot, leaves)
         if is_dry:
             self._count(rewrites, 0)
@@ -189,6 +195,28 @@ class _Compaction:
             return
         for leaf in leaves:
             self._alone(snapshot, leaf)
+
+    def _is_empty(self, state: LeafState, snapshot: Snapshot) -> bool:
+        if state.num_rows or state.read_version is None or state.is_elsewhere:
+            return False
+        try:
+            return state.opened(snapshot).count_rows() == 0
+        except LeafMissing:  # noted where it is to be rewritten
+            return False
+
+    def _drop(self, snapshot: Snapshot, emptied: Sequence[LeafState], *, is_dry: bool) -> None:
+        """Take leaves without a row out of the manifest; where one has rows by now, all stay."""
+        if not emptied:
+            return
+        if not is_dry:
+            transaction = Transaction(snapshot, operation="compact")
+            transaction.drop(state.object_id for state in emptied)
+            outcome = transaction.commit()
+            if not isinstance(outcome, Committed):
+                return
+            self.done.version = outcome.version
+        self.done.leaves += len(emptied)
+        self.done.partitions += [partition_text(state.values) for state in emptied]
 
     def _alone(self, snapshot: Snapshot, object_id: str) -> None:
         """Rewrite one leaf as it is now, and look again where another commit changes it."""

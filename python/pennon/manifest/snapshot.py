@@ -13,19 +13,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import reduce
 from types import MappingProxyType
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.caching import Cache, TableKey, storage_identity, version_identity
-from pennon.errors import ManifestRowDoubled
+from pennon.arguments import check_process
+from pennon.caching import LOOK, Cache, TableKey, storage_identity, version_identity
+from pennon.errors import ManifestRowDoubled, TableMadeAnew
 from pennon.manifest.bare_timestamps import with_stored_timestamps
 from pennon.manifest.dataset.first_version import when_made
 from pennon.manifest.dataset.select import LeafQuery
@@ -101,6 +102,30 @@ class Snapshot:
     manifest: lance.LanceDataset = field(repr=False, compare=False)
 
     layout: ClassVar[TableLayout] = TableLayout.PARTITIONED
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle where it is, its version, and the storage options as they were given."""
+        options = dict(self.storage_options)
+        return _unopened, (type(self), self.location, self.version, options, self.identity)
+
+    if not TYPE_CHECKING:  # else every name would be one of its attributes
+
+        def __getattr__(self, name: str) -> object:
+            """Open it where it was unpickled: what fails there would end a worker of a pool."""
+            names = [attribute.name for attribute in fields(self)]
+            if name not in names:
+                raise AttributeError(name)
+            check_process(f"a method of the table {self.location}")
+            opened = self._opened_again()
+            if _of_table(opened.identity) != _of_table(self.identity):
+                raise TableMadeAnew(table=self.location, location=self.location)
+            for attribute in names:
+                object.__setattr__(self, attribute, getattr(opened, attribute))
+            return getattr(self, name)
+
+    def _opened_again(self) -> Snapshot:
+        """Open the same version of what is at its location now."""
+        return Snapshot.open(self.location, self.version, storage_options=self.storage_options)
 
     @staticmethod
     def open(
@@ -350,6 +375,22 @@ class Snapshot:
         at = pc.index_in(rows["object_id"], value_set=pa.array(newest.keys(), pa.utf8()))
         current = pa.array(newest.values(), pa.uint64())
         return pc.coalesce(stated, pc.take(current, at))
+
+
+def _unopened(
+    kind: type[Snapshot], location: str, version: int, options: StorageOptions, identity: str
+) -> Snapshot:
+    """Make a snapshot that is opened when it is first asked for more than these."""
+    snapshot = object.__new__(kind)
+    given = {"location": location, "version": version, "storage_options": options}
+    for name, value in {**given, "identity": identity}.items():
+        object.__setattr__(snapshot, name, value)
+    return snapshot
+
+
+def _of_table(identity: str) -> str:
+    """Leave away how the leaves looked."""
+    return identity.partition(LOOK)[0]
 
 
 # The parsed metadata, mostly, and what Lance remembers of the manifest's files.

@@ -24,7 +24,7 @@ __all__ = ["create_namespace", "made_table", "open_namespace"]
 _NAME = "pennon"
 
 
-@checked("pennon.open")
+@checked("pennon.open", runs_lance=True)
 def open_namespace(
     path: str | os.PathLike[str],
     version: int | str | None = None,
@@ -62,7 +62,7 @@ def open_namespace(
     return PartitionedNamespace(catalog, table, is_pinned=version is not None)
 
 
-@checked("pennon.create")
+@checked("pennon.create", runs_lance=True)
 def create_namespace(
     path: str | os.PathLike[str],
     schema: pa.Schema,

@@ -74,7 +74,8 @@ def added_rows(before: Snapshot, after: Snapshot, *, skips_changes: bool) -> lis
         return rewritten_leaves(after.location, after.storage_options)
 
     old, new = _leaves(before), _leaves(after)
-    is_change = old.join(new, ["object_id"], join_type="left anti").num_rows > 0
+    gone = old.join(new, ["object_id"], join_type="left anti")
+    is_change = any(num_rows != 0 for num_rows in gone["num_rows"].to_pylist())
     changed = new.join(old, _KEYS, join_type="left anti").sort_by("object_id")
     old_versions = _versions_of(old, changed)
     added_by_version: list[AddedRows] = []
@@ -96,7 +97,7 @@ def _leaves(snapshot: Snapshot) -> pa.Table:
     if leaves["read_version"].null_count:
         why = "a partition is read at a branch, a tag or its newest version, which moves on"
         raise StreamSourceRefused(table=snapshot.location, why=why)
-    return leaves.select(_KEYS)
+    return leaves.select([*_KEYS, "num_rows"])
 
 
 def _versions_of(old: pa.Table, changed: pa.Table) -> Mapping[str, tuple[str, int]]:

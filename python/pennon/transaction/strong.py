@@ -35,7 +35,7 @@ from pennon.transaction.concurrency.relocation import relocate
 from pennon.transaction.staging.commit_description import described
 from pennon.transaction.staging.leaf_preparation import prepare_leaves
 from pennon.transaction.staging.leaf_state import check_writable, leaf_states, partition_text
-from pennon.transaction.staging.staged import Append, Drop, Rewrite
+from pennon.transaction.staging.staged import Append, ChangeRows, Drop, Rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -275,8 +275,9 @@ class _Attempt:
         """Make all of it visible by one merge into the manifest, unless another was first."""
         if not self.is_in_time:
             return ConcurrentChange()
-        removed = [leaf for leaf, change in self.changes.items() if isinstance(change, Drop)]
-        moved = [self.prepared[leaf] for leaf in self.changes if leaf in self.prepared]
+        removed = [leaf for leaf, change in self.changes.items() if self._removes(leaf, change)]
+        emptied = frozenset(removed)
+        moved = [done for leaf, done in self.prepared.items() if leaf not in emptied]
         rewrites = _rewrites(self.changes, self.states, self.prepared)
         records = [replace(record, rewrites=rewrites) for record in self.records]
         # Lance refuses a commit of the same leaves by itself. Where another one could make this
@@ -285,6 +286,12 @@ class _Attempt:
         values |= {leaf.object_id: leaf.values for leaf in moved}
         is_exclusive = read is not None and read.may_miss(self.snapshot, values)
         return commit_leaves(self.snapshot, moved, removed, records, is_exclusive=is_exclusive)
+
+    def _removes(self, leaf: str, change: Change) -> bool:
+        """Whether a leaf goes: it is dropped, or single rows are taken out until none is left."""
+        if isinstance(change, ChangeRows):
+            return self.prepared[leaf].num_rows == 0
+        return isinstance(change, Drop)
 
     def again(self) -> _Attempt:
         """Say that it may have been made: who tries again looks for it first."""

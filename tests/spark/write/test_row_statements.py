@@ -77,6 +77,31 @@ def test_a_delete_that_partition_values_decide_reads_no_row(
     assert "WriteDelta" in spark.sql(f"EXPLAIN DELETE FROM {table} WHERE id = 1").first()[0]
 
 
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_a_partition_goes_with_its_last_row(spark: SparkSession, table: str, mode: str) -> None:
+    modes = ", ".join(f"'write.{of}.mode' = '{mode}'" for of in ("delete", "update", "merge"))
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({modes})")
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(1, id)")
+    spark.sql(f"INSERT INTO {table} VALUES (5, 'e', 5), (6, 'f', 6)")
+    version = pennon.open(location_of(spark, table)).version
+    spark.sql(f"DELETE FROM {table} WHERE id IN (3, 5)")
+    spark.sql(f"UPDATE {table} SET dep = 'a' WHERE id = 4")
+    merge = f"MERGE INTO {table} AS t USING (SELECT 6 AS id) AS s ON t.id = s.id"
+    spark.sql(f"{merge} WHEN MATCHED THEN DELETE")
+    shown = [row[0] for row in spark.sql(f"SHOW PARTITIONS {table}").collect()]
+    assert len(shown) == 2
+    assert all("dep=a" in text for text in shown)
+    counts = spark.sql(f"SELECT record_count FROM {table}.partitions").collect()
+    assert sorted(row[0] for row in counts) == [1, 2]
+    told = spark.sql(f"CALL lance.system.explain_scan('SELECT * FROM {table}')").collect()
+    assert "2 of 2" in str(told)
+    assert spark.sql(f"SELECT * FROM {table} VERSION AS OF {version}").count() == 6
+    changes = spark.sql(f"SELECT id FROM {table} CHANGES FROM VERSION {version + 1}")
+    assert sorted(row[0] for row in changes.collect()) == [3, 4, 4, 5, 6]
+    spark.sql(f"INSERT INTO {table} VALUES (3, 'b', 3)")
+    assert sorted_rows(spark.table(table)) == [(1, "a", 1), (2, "a", 2), (3, "b", 3), (4, "a", 4)]
+
+
 def test_metadata_columns_name_rows_and_are_not_among_all(spark: SparkSession, table: str) -> None:
     assert spark.table(table).columns == ["id", "dep", "v"]
     named = spark.sql(f"SELECT DISTINCT _leaf, _leaf_version, _rowaddr, _rowid FROM {table}")

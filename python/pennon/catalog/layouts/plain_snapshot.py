@@ -60,6 +60,9 @@ class PlainSnapshot(Snapshot):
             raise PathNotTable(path=self.location, why="it was dropped meanwhile")
         return snapshot
 
+    def _opened_again(self) -> Snapshot:
+        return self.at_version(self.version)
+
     @property
     def names_leaf_versions(self) -> bool:
         """The one version is pinned."""

@@ -13,6 +13,17 @@ class ArgumentRefused(PennonError):
     sql_state = "22023"
 
 
+class ProcessForked(PennonError):
+    """Lance ran in the process that this one is a fork of, and its threads are not here."""
+
+    condition = "PROCESS_FORKED"
+    template = (
+        "Cannot call {function} in process {process}: it was forked from process {parent}, where"
+        " Lance's threads are. Start it by multiprocessing.get_context('spawn')."
+    )
+    sql_state = "0A000"
+
+
 class RowsNotUnderstood(PennonError):
     """What a user wants to write holds no rows that Pennon can read."""
 

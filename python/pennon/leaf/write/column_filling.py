@@ -63,7 +63,7 @@ def filled(
         dataset,
         schema=schema,
         mode="overwrite",
-        max_rows_per_file=_ALL_IN_ONE_FILE,
+        max_rows_per_file=max(1, fragment.physical_rows),  # Lance takes it modulo 2³²
         max_bytes_per_file=_ALL_IN_ONE_FILE,
         data_storage_version=dataset.data_storage_version,
     )

@@ -138,7 +138,7 @@ class Scan:
         """Give the rows as a lazy data frame of DataFusion, which filters and projects in Lance.
 
         Args:
-            context: The session that shall know them; None for a new one.
+            context: The session that shall know them by a name of theirs, too. They outlive it.
 
         Raises:
             PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
@@ -152,17 +152,11 @@ class Scan:
             2
         """
         # DataFusion takes a quarter of a second to import, and the other readers need none of it.
-        from datafusion import SessionContext  # noqa: PLC0415
+        from pennon.execution.leaf_table import relation_frame  # noqa: PLC0415
 
-        from pennon.execution.batches.stream_work import StreamWork  # noqa: PLC0415
-        from pennon.execution.leaf_table import register_relation  # noqa: PLC0415
-
-        session = SessionContext() if context is None else context
-        name = f"scan_{next(_NUMBERS)}"
         relation = _relation(self.plan())
         with naming_causes_at(self.snapshot):
-            register_relation(session, name, relation, StreamWork())
-        return session.table(name)
+            return relation_frame(f"scan_{next(_NUMBERS)}", relation, context)
 
     def count_rows(self) -> int:
         """Count the rows; from the manifest alone where it decides.

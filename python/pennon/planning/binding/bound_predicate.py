@@ -114,6 +114,7 @@ class ComputedCondition:
         written: The condition in Spark's SQL, for people; empty for one as ``expression`` is.
         implied: What holds wherever the condition is true, and says more of partitions; None for
             nothing.
+        rejected_nulls: Columns whose NULL it is never true for.
     """
 
     expression: exp.Expression
@@ -123,6 +124,7 @@ class ComputedCondition:
     why: str = ""
     written: str = ""
     implied: BoundPredicate | None = None
+    rejected_nulls: tuple[SourceColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ NULL rules: those of ``predicate.expressions``; a filter takes NULL for FALSE.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
@@ -21,7 +21,7 @@ from pennon.planning.binding.source_columns import (
     with_own_spelling,
 )
 from pennon.planning.binding.transform_calls import transformed_column
-from pennon.predicate.column_references import replaced_references
+from pennon.predicate.column_references import reference_path, replaced_references
 from pennon.predicate.expressions import Declined, Semantics, typed_expression
 from pennon.predicate.spark_dialect import SparkSql
 from pennon.predicate.values.literal_list import LiteralList
@@ -31,6 +31,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pennon.planning.binding.bound_predicate import SourceColumn, TransformedColumn
+
+# What is NULL as soon as one of its operands is.
+_STRICT: Final = frozenset(
+    {
+        *(exp.Paren, exp.Neg, exp.Not, exp.Cast, exp.TryCast),
+        *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Abs, exp.DPipe),
+        *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+        *(exp.Like, exp.ILike, exp.RegexpLike, exp.StartsWith, exp.EndsWith, exp.Contains),
+        *(exp.Lower, exp.Upper, exp.Length, exp.Trim, exp.Substring, exp.Left, exp.Right),
+    }
+)
 
 
 def computed_condition(
@@ -78,15 +89,44 @@ def computed_condition(
         value = typed_expression(tree, types, semantics, pa.bool_())
     except Declined as reason:
         own = with_own_spelling(node.copy(), schema)
-        return ComputedCondition(own, why=str(reason), written=written)
+        rejected = _rejected_nulls(whole, schema)
+        return ComputedCondition(own, why=str(reason), written=written, rejected_nulls=rejected)
     named = {name: column for column, name in sources.items()}
     own = replaced_references(value.tree, lambda path: named[path[0]].expression())
     # Rows have no such column, and DataFusion no such function.
     why = f"the transform {min(calls)[0]}" if calls else ""
     can_fail = value.can_fail or not _is_known_without_ansi(tree, types, semantics)
     return ComputedCondition(
-        own, sources=tuple(sources), can_fail=can_fail, why=why, written=written
+        own,
+        sources=tuple(sources),
+        can_fail=can_fail,
+        why=why,
+        written=written,
+        rejected_nulls=_rejected_nulls(whole, schema),
     )
+
+
+def _rejected_nulls(node: exp.Expr, schema: pa.Schema) -> tuple[SourceColumn, ...]:
+    """List the columns for whose NULL a condition is NULL, whatever the other columns are.
+
+    Whether it is an error for these rows is not asked, as Spark infers IS NOT NULL all the same.
+    """
+    paths = sorted(_strict_in(node))
+    return tuple(resolve_column(path, schema) for path in paths)
+
+
+def _strict_in(node: exp.Expr) -> frozenset[tuple[str, ...]]:
+    path = reference_path(node)
+    if path is not None:
+        return frozenset({tuple(path)})
+    match node:
+        case exp.In() | exp.Between():  # the rest of them may be NULL, and one is FALSE still
+            return _strict_in(node.this)
+        case exp.Not(this=exp.Is(expression=exp.Null()) as test):
+            return _strict_in(test.this)
+    if type(node) not in _STRICT:
+        return frozenset()
+    return frozenset[tuple[str, ...]]().union(*map(_strict_in, node.iter_expressions()))
 
 
 def _is_known_without_ansi(

@@ -38,7 +38,8 @@ def like(column: SourceColumn, pattern: str, *, negated: bool) -> BoundPredicate
         return None
     test = read.test(column.expression())
     if negated or not read.leading_text:
-        return ComputedCondition(exp.Not(this=test) if negated else test, sources=(column,))
+        whole = exp.Not(this=test) if negated else test
+        return ComputedCondition(whole, sources=(column,), rejected_nulls=(column,))
     start = text_test(exp.StartsWith, column, read.leading_text, negated=False)
     return all_of([start, ComputedCondition(test, sources=(column,))])
 
@@ -51,6 +52,5 @@ def text_test(
         operator = Operator.NOT_STARTS_WITH if negated else Operator.STARTS_WITH
         return Compared(column, Comparison(operator, (pa.scalar(text, column.type),)))
     test = kind(this=column.expression(), expression=exp.Literal.string(text))
-    return ComputedCondition(
-        exp.Not(this=test) if negated else test, is_exact=True, sources=(column,)
-    )
+    whole = exp.Not(this=test) if negated else test
+    return ComputedCondition(whole, is_exact=True, sources=(column,), rejected_nulls=(column,))

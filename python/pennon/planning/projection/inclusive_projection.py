@@ -29,6 +29,7 @@ from pennon.planning.binding.bound_predicate import (
     SourceColumn,
     TransformedColumn,
 )
+from pennon.planning.binding.bound_predicate import is_not_null as not_null
 from pennon.planning.binding.transform_calls import with_field_values
 from pennon.planning.projection.domains import domain_of
 from pennon.planning.projection.level_ranges import LevelRanges, level_ranges
@@ -128,10 +129,12 @@ class SpecProjection:
             case Compared():
                 return and_all([*self._compared(predicate), *self._evaluated(predicate)])
             case ComparedDatePart():
-                return and_all(self._calendar(predicate))
-            case ComputedCondition(implied=implied):
-                implies = exp.true() if implied is None else self.inclusive(implied)
-                return self._computed(predicate) or implies
+                of_values = [*self._calendar(predicate)]
+                return and_all(of_values or self._compared(not_null(predicate.column)))
+            case ComputedCondition(implied=implied, rejected_nulls=rejected):
+                implies: list[BoundPredicate] = [not_null(column) for column in rejected]
+                implies += [] if implied is None else [implied]
+                return self._computed(predicate) or and_all(map(self.inclusive, implies))
 
     def strict(self, predicate: BoundPredicate) -> exp.Expression:
         """Give a condition under which every row of a partition satisfies the predicate.

@@ -93,7 +93,12 @@ def _is_unchanged(old: LeafState | None, new: LeafState | None) -> bool:
 
 
 def _has_same_rows(old: LeafState | None, new: LeafState | None, rewrites: Rewrites) -> bool:
-    """Whether nothing but rewrites of its files lie between two states of a leaf."""
+    """Whether nothing but rewrites of its files lie between two states of a leaf.
+
+    One without a row may be gone: compactions take it out.
+    """
+    if old is not None and new is None:
+        return old.num_rows == 0
     if old is None or new is None or old.location != new.location:
         return False
     return is_rewritten(new.object_id, old.read_version, new.read_version, rewrites)

@@ -70,8 +70,6 @@ class MatchingRows:
         Returns:
             False also where that cannot be told, or not within the time of a commit.
         """
-        if self._filter is None:
-            return False
         try:
             before, after = self._fragments(old), self._fragments(new)
             is_same_place = old is not None and new is not None and old[0] == new[0]
@@ -97,6 +95,8 @@ class MatchingRows:
         """Whether fragments have such a row, or too many rows to ask all of them."""
         if at is None or not chosen:
             return False
+        if self._filter is None:
+            return True
         dataset = self._opened(at)
         self._rows_left -= sum(max(num_rows, _LEAST_ROWS) for _, num_rows in chosen)
         if self._rows_left < 0:
