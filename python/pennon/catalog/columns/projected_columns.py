@@ -28,8 +28,9 @@ def with_field_ids(pruned: pa.Schema, full: pa.Schema) -> pa.Schema:
     Raises:
         UnknownColumn: The full schema has no such column.
     """
+    own_names = frozenset(full.names)
     metadata = [
-        None if field.name in full.names else named_metadata_column(field) for field in pruned
+        None if field.name in own_names else named_metadata_column(field) for field in pruned
     ]
     pairs = list(zip(pruned, metadata, strict=True))
     own = iter(_matched([pair for pair, hidden in pairs if hidden is None], list(full)))

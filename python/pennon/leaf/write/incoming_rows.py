@@ -79,7 +79,7 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
 def _check_fields(given: pa.DataType, expected: pa.DataType, path: str, table: str) -> None:
     """Refuse fields that the column has not, which Arrow's cast would leave out in silence."""
     if pa.types.is_struct(given) and pa.types.is_struct(expected):
-        expected_names = [child.name for child in expected]
+        expected_names = dict.fromkeys(child.name for child in expected)
         for child in given:
             if child.name not in expected_names:
                 raise WriteColumnUnknown(
