@@ -108,7 +108,7 @@ def _is_struct(schema: NamespaceSchema, path: Sequence[str]) -> bool:
 
 def _named(within: pa.Schema | pa.DataType, name: str) -> list[pa.Field]:
     """Find the fields of a name; all are looked at only where none is spelt as it is."""
-    if not isinstance(within, pa.Schema | pa.StructType):
+    if isinstance(within, pa.DataType) and not pa.types.is_struct(within):
         return []
     exact = within.get_all_field_indices(name)
     if exact:
