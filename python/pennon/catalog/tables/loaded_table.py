@@ -105,7 +105,7 @@ class Table:
         return ROW_ID_COLUMNS if hidden.issuperset(ROW_ID_COLUMNS) else ()
 
     def _hidden(self) -> list[pa.Field]:
-        return metadata_columns(struct_fields(self.snapshot), self.snapshot.schema.arrow.names)
+        return metadata_columns(struct_fields(self.snapshot), self.snapshot.schema.arrow)
 
     @property
     def partitioning(self) -> tuple[dict[str, object], ...]:

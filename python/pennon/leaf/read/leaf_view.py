@@ -18,7 +18,6 @@ from pennon.leaf.read.metadata_columns import is_metadata_column, name_in_lance
 from pennon.leaf.schema.promotion import stream_schema, stream_type
 from pennon.leaf.schema.reconciliation import (
     FieldMatch,
-    LeafField,
     LeafFields,
     leaf_matching,
     shared_fields,
@@ -35,16 +34,16 @@ class LeafView:
     """The requested columns as a leaf has them.
 
     Args:
-        fields: All fields of the leaf.
         matches: One per requested column.
         condition: The filter in the leaf's names; None for none.
         is_empty: Whether no row of the leaf can satisfy the filter.
+        states_nested_ids: Whether a field of the leaf below a column states its id.
     """
 
-    fields: tuple[LeafField, ...]
     matches: tuple[FieldMatch, ...]
     condition: str | None = None
     is_empty: bool = False
+    states_nested_ids: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -143,9 +142,14 @@ class LeafViews:
             for column in self.schema
         )
         if filter_sql is None:
-            return LeafView(stored.fields, matches)
+            return LeafView(matches, states_nested_ids=matching.states_nested_ids)
         condition = leaf_filter(filter_sql, matching, leaf)
-        return LeafView(stored.fields, matches, condition, is_empty=condition is None)
+        return LeafView(
+            matches,
+            condition,
+            is_empty=condition is None,
+            states_nested_ids=matching.states_nested_ids,
+        )
 
 
 def leaf_name(dataset: lance.LanceDataset) -> str:

@@ -160,7 +160,8 @@ class LeafMatching:
     def __init__(self, namespace: Sequence[pa.Field], stored: Sequence[LeafField]) -> None:
         self.stored = stored
         self.by_name = {str(column.name): column for column in namespace}
-        every = (field for top in stored for field in top.walk())
+        every = [field for top in stored for field in top.walk() if field.stated_id is not None]
+        self.states_nested_ids = len(every) > sum(top.stated_id is not None for top in stored)
         stated = frozenset(field.stated_id for field in every if field.stated_id is not None)
         is_numbered_alike = _is_numbered_alike(namespace, stored)
         self._matching = _Matching("", stated, is_numbered_alike=is_numbered_alike)
