@@ -19,6 +19,7 @@ from pennon.planning.projection.inclusive_projection import SpecProjection, spec
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 from pennon.spec.partition_spec import PartitionField, PartitionSpec
+from pennon.spec.schema import NamespaceSchema
 from pennon.transforms.expression import Expression
 from pennon.transforms.transform import Transform
 
@@ -84,5 +85,7 @@ def exhaustive(
         for n, field in enumerate(fields)
     }
     table["object_id"] = pa.array([f"v1${n}$dataset" for n in range(len(members))])
-    projection = spec_projection(PartitionSpec(1, tuple(fields)), source_columns(schema), {})
+    projection = spec_projection(
+        PartitionSpec(1, tuple(fields)), source_columns(NamespaceSchema(schema), [0]), {}
+    )
     return Exhaustive(values, schema, projection, pa.table(table), list(members.values()))

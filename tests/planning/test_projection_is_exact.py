@@ -23,6 +23,7 @@ from pennon.planning.projection.inclusive_projection import spec_projection
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 from pennon.spec.partition_spec import PartitionField, PartitionSpec
+from pennon.spec.schema import NamespaceSchema
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.calendar import Day, Hour, Month, Year
 from pennon.transforms.expression import Expression
@@ -198,7 +199,9 @@ def test_a_column_promoted_since_is_compared_in_its_present_type() -> None:
     field = PartitionField("f", (0,), Identity(), None, pa.int32())
     schema = pa.schema([pa.field("c", pa.int64(), metadata={"lance:field_id": "0"})])
     projection = spec_projection(
-        PartitionSpec(1, (field,)), source_columns(schema), {"f": pa.int32()}
+        PartitionSpec(1, (field,)),
+        source_columns(NamespaceSchema(schema), [0, 7]),
+        {"f": pa.int32()},
     )
     bound = bind(parse_predicate("c <= 3000000000"), schema)
     condition = projection.inclusive(bound).sql(dialect=DataFusion)
@@ -212,6 +215,8 @@ def test_a_field_whose_column_was_dropped_prunes_nothing() -> None:
         PartitionField("g", (0, 7), MultiBucket(4), None, pa.int32()),
     )
     schema = pa.schema([pa.field("c", pa.int64(), metadata={"lance:field_id": "0"})])
-    projection = spec_projection(PartitionSpec(1, fields), source_columns(schema), {})
+    projection = spec_projection(
+        PartitionSpec(1, fields), source_columns(NamespaceSchema(schema), [0, 7]), {}
+    )
     bound = bind(parse_predicate("c = 5"), schema)
     assert projection.inclusive(bound).sql(dialect=DataFusion) == "`partition_field_f` = 5"

@@ -7,6 +7,7 @@ states location, version, table identity and storage identity.
 
 from pennon.caching.cache import Cache, log_figures
 from pennon.caching.carried_over import CarriedOver
+from pennon.caching.per_object import PerObject
 from pennon.caching.table_key import TableKey, storage_identity
 from pennon.caching.text_cache import TextCache
 from pennon.caching.version_identity import (
@@ -20,6 +21,7 @@ __all__ = [
     "LOOK",
     "Cache",
     "CarriedOver",
+    "PerObject",
     "TableKey",
     "TextCache",
     "combined_identity",

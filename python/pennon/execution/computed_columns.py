@@ -38,10 +38,16 @@ class ComputedColumns:
 
     def __init__(self, texts: Sequence[str], schema: pa.Schema, table: str) -> None:
         columns: Mapping[str, pa.DataType] = dict(zip(schema.names, schema.types, strict=True))
+        by_lower: dict[str, list[str]] = {}
+        for name in columns:
+            by_lower.setdefault(name.lower(), []).append(name)
         trees = []
         types = []
+        named_in_lower: set[str] = set()
         for text in texts:
-            tree = _resolved(text, schema.names)
+            tree = _resolved(text, by_lower)
+            references = tree.find_all(exp.Column)
+            named_in_lower.update(part.name.lower() for one in references for part in one.parts)
             try:
                 typed = typed_expression(tree, columns, Semantics(is_utc=True))
             except Declined as declined:
@@ -52,6 +58,8 @@ class ComputedColumns:
             trees.append(typed.tree.sql(dialect=DataFusion))
             types.append(typed.type)
         self.types = tuple(types)
+        # A row has to be there even where no expression names a column.
+        self._read = [name for name in columns if name.lower() in named_in_lower] or [*columns][:1]
         named = ", ".join(f"{tree} AS `c{at}`" for at, tree in enumerate(trees))
         self._query = f"SELECT {named} FROM {_ROWS}"  # noqa: S608 - trees that were read and written
         self._is_empty = not trees
@@ -73,7 +81,7 @@ class ComputedColumns:
 
         options = {"datafusion.execution.target_partitions": "1"}
         context = SessionContext(SessionConfig(options))
-        context.register_record_batches(_ROWS, [[_plain(rows)]])
+        context.register_record_batches(_ROWS, [[_plain(rows.select(self._read))]])
         with engine_failures():
             computed = pa.Table.from_batches(
                 [batch.to_pyarrow() for batch in context.sql(self._query).execute_stream()]
@@ -81,16 +89,17 @@ class ComputedColumns:
         return [column.combine_chunks() for column in computed.columns]
 
 
-def _resolved(text: str, names: Sequence[str]) -> exp.Expr:
+def _resolved(text: str, names: Mapping[str, Sequence[str]]) -> exp.Expr:
     """Read an expression, with the columns' own names where it has them in other letters."""
     tree = parse_with_lists(text)
     for column in tree.find_all(exp.Column):
         if column.table:
             continue  # a field of a struct
-        alike = [name for name in names if name.lower() == column.name.lower()]
+        alike = names.get(column.name.lower(), ())
         candidates = [name for name in alike if name == column.name] or alike
         if len(candidates) != 1:
-            raise UnknownColumn(column=column.name, columns=", ".join(names))
+            known = ", ".join(name for several in names.values() for name in several)
+            raise UnknownColumn(column=column.name, columns=known)
         column.set("this", exp.to_identifier(candidates[0], quoted=True))
     return tree
 

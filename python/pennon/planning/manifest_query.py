@@ -62,7 +62,13 @@ def _flag(projections: Mapping[int, SpecProjection], conjunct: BoundPredicate) -
 
 def spec_projections(snapshot: Snapshot) -> Mapping[int, SpecProjection]:
     """Prepare every spec version of a namespace for projection, the oldest first."""
-    columns = source_columns(snapshot.schema.arrow)
+    sources = {
+        source_id
+        for spec in snapshot.specs.values()
+        for field in spec.fields
+        for source_id in field.source_ids
+    }
+    columns = source_columns(snapshot.schema, sources)
     return {
         version: spec_projection(
             spec,

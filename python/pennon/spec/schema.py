@@ -298,6 +298,8 @@ def field_id_of(arrow_field: pa.Field) -> int | None:
 
 def children_of(data_type: pa.DataType) -> list[pa.Field]:
     """List the fields below a type that can have an id, in Lance's order."""
+    if not data_type.num_fields:
+        return []
     if pa.types.is_struct(data_type):
         return list(data_type)
     if pa.types.is_map(data_type):

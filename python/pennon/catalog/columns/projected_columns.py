@@ -29,10 +29,11 @@ def with_field_ids(pruned: pa.Schema, full: pa.Schema) -> pa.Schema:
         UnknownColumn: The full schema has no such column.
     """
     metadata = [
-        None if field.name in full.names else named_metadata_column(field) for field in pruned
+        None if full.get_all_field_indices(field.name) else named_metadata_column(field)
+        for field in pruned
     ]
     pairs = list(zip(pruned, metadata, strict=True))
-    own = iter(_matched([pair for pair, hidden in pairs if hidden is None], list(full)))
+    own = iter(_matched([pair for pair, hidden in pairs if hidden is None], full))
     return pa.schema([hidden or next(own) for _, hidden in pairs])
 
 
@@ -45,8 +46,18 @@ def column_paths(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
             stack.extend(((*path, child.name), child) for child in field.type)
 
 
-def _matched(pruned: Sequence[pa.Field], full: Sequence[pa.Field]) -> list[pa.Field]:
-    return [_with_id(field, _namesake(field, full)) for field in pruned]
+def _matched(pruned: Sequence[pa.Field], full: pa.Schema | pa.DataType) -> list[pa.Field]:
+    places = [full.get_all_field_indices(field.name) for field in pruned]
+    lowered: dict[str, list[pa.Field]] = {}
+    for column in full if not all(places) else ():
+        lowered.setdefault(column.name.lower(), []).append(column)
+    matched = []
+    for field, exact in zip(pruned, places, strict=True):
+        alike = [full.field(exact[0])] if exact else lowered.get(field.name.lower(), [])
+        if len(alike) != 1:
+            raise UnknownColumn(column=field.name, columns=", ".join(one.name for one in full))
+        matched.append(_with_id(field, alike[0]))
+    return matched
 
 
 def _with_id(field: pa.Field, source: pa.Field) -> pa.Field:
@@ -57,7 +68,7 @@ def _with_id(field: pa.Field, source: pa.Field) -> pa.Field:
             children = [_with_id(*pair) for pair in zip(below, sources, strict=False)]
             children += below[len(children) :]
         else:
-            children = _matched(below, sources)
+            children = _matched(below, source.type)
         field = field.with_type(with_children(field.type, children))
     kept = {
         key: entry
@@ -65,13 +76,3 @@ def _with_id(field: pa.Field, source: pa.Field) -> pa.Field:
         if key in (FIELD_ID, INITIAL_DEFAULT)
     }
     return field.with_metadata(kept or None)
-
-
-def _namesake(field: pa.Field, full: Sequence[pa.Field]) -> pa.Field:
-    for candidate in full:
-        if candidate.name == field.name:
-            return candidate
-    lowered = [column for column in full if column.name.lower() == field.name.lower()]
-    if len(lowered) == 1:
-        return lowered[0]
-    raise UnknownColumn(column=field.name, columns=", ".join(column.name for column in full))

@@ -16,7 +16,7 @@ from pennon.errors import TextTooLong
 from pennon.spec.length_limit import LENGTH_LIMIT, LengthLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["with_length_limits", "within_lengths"]
 
@@ -62,14 +62,20 @@ def within_lengths(
         >>> next(within_lengths(batches, columns, "t"))["a"].to_pylist()
         ['x  ', 'yz ', None]
     """
-    limits = {str(field.name).lower(): LengthLimit.of(field) for field in columns}
+    stated = {str(field.name).lower(): LengthLimit.of(field) for field in columns}
+    limits = {name: limit for name, limit in stated.items() if limit is not None}
     for batch in batches:
-        for at, name in enumerate(batch.schema.names):
-            limit = limits.get(name.lower())
-            if limit is not None and pa.types.is_string(batch.schema.types[at]):
-                texts = _within(batch.column(at), limit, name, table)
-                batch = batch.set_column(at, batch.schema.field(at), texts)  # noqa: PLW2901
-        yield batch
+        limited = {
+            at: _within(batch.column(at), limits[name.lower()], name, table)
+            for at, name in enumerate(batch.schema.names if limits else ())
+            if name.lower() in limits and pa.types.is_string(batch.column(at).type)
+        }
+        yield _with_columns(batch, limited) if limited else batch
+
+
+def _with_columns(batch: pa.RecordBatch, replaced: Mapping[int, pa.Array]) -> pa.RecordBatch:
+    columns = [replaced.get(at, column) for at, column in enumerate(batch.columns)]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _within(texts: pa.Array, limit: LengthLimit, column: str, table: str) -> pa.Array:

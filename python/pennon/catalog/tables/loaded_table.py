@@ -91,8 +91,7 @@ class Table:
     @property
     def metadata_columns(self) -> pa.Schema:
         """The columns beside the table's own."""
-        own = self.snapshot.schema.arrow.names
-        return pa.schema(metadata_columns(struct_fields(self.snapshot), own))
+        return pa.schema(metadata_columns(struct_fields(self.snapshot), self.snapshot.schema.arrow))
 
     @property
     def row_id(self) -> tuple[str, ...]:

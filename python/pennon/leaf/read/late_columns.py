@@ -32,16 +32,12 @@ def late_columns(dataset: lance.LanceDataset, view: LeafView) -> list[str] | boo
         and of rows that are wide.
     """
     # pylance 14 cannot fetch late a nested column whose inner fields have metadata
-    if any(
-        field is not top and field.stated_id is not None
-        for top in view.fields
-        for field in top.walk()
-    ):
+    if view.states_nested_ids:
         return False
     if "://" in str(dataset.uri):
         return None
-    names = set(view.names)
-    widths = {field.name: _width(field.arrow.type) for field in view.fields if field.name in names}
+    stored = [match.stored for match in view.matches if match.stored is not None]
+    widths = {field.name: _width(field.arrow.type) for field in stored}
     if sum(width or 0 for width in widths.values()) > _EARLY_BYTES:
         return None
     return [name for name, width in widths.items() if width is None] or False

@@ -14,7 +14,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.leaf.schema.promotion import stream_type
-from pennon.leaf.schema.reconciliation import FieldMatch, match_fields
 from pennon.predicate.column_references import replaced_references
 from pennon.predicate.dialect import DataFusion, read_condition
 from pennon.predicate.values.literals import to_expression
@@ -23,9 +22,7 @@ from pennon.spec.initial_default import initial_default
 from pennon.spec.schema import children_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pennon.leaf.schema.reconciliation import LeafField
+    from pennon.leaf.schema.reconciliation import FieldMatch, LeafMatching
 
 __all__ = ["arrow_cast", "lacking", "leaf_filter"]
 
@@ -40,15 +37,12 @@ _TYPE_NAMES = {
 }
 
 
-def leaf_filter(
-    sql: str, columns: Sequence[pa.Field], leaf_fields: Sequence[LeafField], leaf: str
-) -> str | None:
+def leaf_filter(sql: str, matching: LeafMatching, leaf: str) -> str | None:
     """Rewrite a filter for the names and types that a leaf has.
 
     Args:
         sql: A condition in the DataFusion dialect, in the namespace's names.
-        columns: The namespace's columns, at least those that the filter names.
-        leaf_fields: The leaf's fields.
+        matching: Where the leaf has the namespace's columns.
         leaf: The leaf's name for errors.
 
     Returns:
@@ -58,25 +52,19 @@ def leaf_filter(
         LeafTypeMismatch: A column that the filter names has a type that does not promote.
     """
     tree = read_condition(sql)
-    by_name = {column.name: column for column in columns}
-    rewritten = replaced_references(tree, lambda path: _reference(path, by_name, leaf_fields, leaf))
+    rewritten = replaced_references(tree, lambda path: _reference(path, matching, leaf))
     is_never = isinstance(rewritten, exp.Null) or (
         isinstance(rewritten, exp.Boolean) and not rewritten.this
     )
     return None if is_never else rewritten.sql(dialect=DataFusion)
 
 
-def _reference(
-    path: tuple[str, ...],
-    by_name: dict[str, pa.Field],
-    leaf_fields: Sequence[LeafField],
-    leaf: str,
-) -> exp.Expression:
-    column = by_name.get(path[0]) or pa.field(path[0], pa.null())
+def _reference(path: tuple[str, ...], matching: LeafMatching, leaf: str) -> exp.Expression:
+    column = matching.by_name.get(path[0]) or pa.field(path[0], pa.null())
     if pa.types.is_null(column.type):  # not of the namespace: the leaf's own name, as it stands
-        named = next((field for field in leaf_fields if field.name == path[0]), None)
+        named = next((field for field in matching.stored if field.name == path[0]), None)
         return exp.Null() if named is None else _column(path)
-    match: FieldMatch | None = match_fields([column], leaf_fields, leaf, list(by_name.values()))[0]
+    match: FieldMatch | None = matching.of([column], leaf)[0]
     value = initial_default(column) if match is None or match.stored is None else None
     referenced, names = column, []
     for depth, name in enumerate(path):

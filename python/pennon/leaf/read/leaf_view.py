@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from pennon.caching import PerObject
 from pennon.leaf.read.leaf_filter import leaf_filter
 from pennon.leaf.read.metadata_columns import is_metadata_column, name_in_lance
 from pennon.leaf.schema.promotion import stream_schema, stream_type
-from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
+from pennon.leaf.schema.reconciliation import (
+    FieldMatch,
+    LeafFields,
+    leaf_matching,
+    shared_fields,
+)
 from pennon.spec.column_names import check_column
 
 if TYPE_CHECKING:
@@ -30,16 +35,16 @@ class LeafView:
     """The requested columns as a leaf has them.
 
     Args:
-        fields: All fields of the leaf.
         matches: One per requested column.
         condition: The filter in the leaf's names; None for none.
         is_empty: Whether no row of the leaf can satisfy the filter.
+        states_nested_ids: Whether a field of the leaf below a column states its id.
     """
 
-    fields: tuple[LeafField, ...]
     matches: tuple[FieldMatch, ...]
     condition: str | None = None
     is_empty: bool = False
+    states_nested_ids: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -87,6 +92,15 @@ def _is_flat(stored: pa.DataType) -> bool:
     )
 
 
+def _own_columns(schema: pa.Schema) -> pa.Schema | None:
+    """Leave metadata columns out of a schema; None where it has none."""
+    own = [column for column in schema if not is_metadata_column(column)]
+    return None if len(own) == len(schema) else pa.schema(own)
+
+
+_OWN_COLUMNS: Final[PerObject[pa.Schema, pa.Schema | None]] = PerObject(_own_columns)
+
+
 class LeafViews:
     """The views of leaves in one requested schema. Threads may share it.
 
@@ -98,8 +112,8 @@ class LeafViews:
     def __init__(self, schema: pa.Schema, namespace_schema: pa.Schema | None = None) -> None:
         self.schema = stream_schema(schema)
         columns = self.schema if namespace_schema is None else namespace_schema
-        self._known = [column for column in columns if not is_metadata_column(column)]
-        self._views: dict[tuple[_LeafFields, str | None], LeafView] = {}
+        self._known = columns if (own := _OWN_COLUMNS.of(columns)) is None else own
+        self._views: dict[tuple[LeafFields, str | None], LeafView] = {}
         self._lock = Lock()
 
     def of(self, dataset: lance.LanceDataset, filter_sql: str | None = None) -> LeafView:
@@ -113,17 +127,18 @@ class LeafViews:
             LeafTypeMismatch: A stored type does not promote to the requested one.
             InvalidColumnName: Lance reads no column of such a name.
         """
-        stored = _fields_of(dataset)
+        stored = shared_fields(dataset)
         with self._lock:  # leaves are read several at once, and most of them are alike
             view = self._views.get((stored, filter_sql))
             if view is None:
-                view = self._view(stored.fields, filter_sql, leaf_name(dataset))
+                view = self._view(stored, filter_sql, leaf_name(dataset))
                 self._views[stored, filter_sql] = view
         return view
 
-    def _view(self, fields: tuple[LeafField, ...], filter_sql: str | None, leaf: str) -> LeafView:
+    def _view(self, stored: LeafFields, filter_sql: str | None, leaf: str) -> LeafView:
         own = [column for column in self.schema if not is_metadata_column(column)]
-        matched = iter(match_fields(own, fields, leaf, self._known))
+        matching = leaf_matching(self._known, stored)
+        matched = iter(matching.of(own, leaf))
         matches = tuple(
             FieldMatch(column, None, ()) if is_metadata_column(column) else next(matched)
             for column in self.schema
@@ -132,32 +147,14 @@ class LeafViews:
             if match.stored is not None and "`" in match.stored.name:
                 check_column([match.stored.name])
         if filter_sql is None:
-            return LeafView(fields, matches)
-        condition = leaf_filter(filter_sql, self._known, fields, leaf)
-        return LeafView(fields, matches, condition, is_empty=condition is None)
-
-
-@dataclass(frozen=True, eq=False)
-class _LeafFields:
-    """The fields of one or more leaves; equal only to itself, which makes it a cheap key."""
-
-    fields: tuple[LeafField, ...]
-
-
-_of_dataset: WeakKeyDictionary[lance.LanceDataset, tuple[int, _LeafFields]] = WeakKeyDictionary()
-_shared: WeakValueDictionary[tuple[LeafField, ...], _LeafFields] = WeakValueDictionary()
-
-
-def _fields_of(dataset: lance.LanceDataset) -> _LeafFields:
-    """Find the fields of a leaf, one object for all leaves that have the same."""
-    version = dataset.version
-    cached = _of_dataset.get(dataset)
-    if cached is not None and cached[0] == version:
-        return cached[1]
-    fields = leaf_fields(dataset)
-    shared = _shared.setdefault(fields, _LeafFields(fields))
-    _of_dataset[dataset] = (version, shared)
-    return shared
+            return LeafView(matches, states_nested_ids=matching.states_nested_ids)
+        condition = leaf_filter(filter_sql, matching, leaf)
+        return LeafView(
+            matches,
+            condition,
+            is_empty=condition is None,
+            states_nested_ids=matching.states_nested_ids,
+        )
 
 
 def leaf_name(dataset: lance.LanceDataset) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from pennon.caching import PerObject
 from pennon.leaf.read.partition_constants import constant_of
 
 if TYPE_CHECKING:
@@ -77,21 +78,27 @@ _CONSTANT: Final = (PARTITION.name, *SPEC_VERSIONS)
 _SAME: Final = {FILE.name: LEAF.name, POSITION.name: ROW_ADDRESS.name}
 
 
-def metadata_columns(tuple_fields: Sequence[pa.Field], own: Sequence[str]) -> list[pa.Field]:
+_LOWERED: Final[PerObject[pa.Schema, frozenset[str]]] = PerObject(
+    lambda columns: frozenset(name.lower() for name in columns.names)
+)
+
+
+def metadata_columns(tuple_fields: Sequence[pa.Field], own: pa.Schema) -> list[pa.Field]:
     """List the metadata columns of a table.
 
     Args:
         tuple_fields: The fields of its partition tuples; none where it has no partitions.
-        own: The names of its own columns, which hide those of the same name.
+        own: Its own columns, which hide those of the same name.
 
     Example:
         >>> region = pa.field("region", pa.utf8())
-        >>> [column.name for column in metadata_columns([region], ["_leaf", "a"])][:4]
+        >>> own = pa.schema({"_leaf": pa.utf8(), "a": pa.utf8()})
+        >>> [column.name for column in metadata_columns([region], own)][:4]
         ['_leaf_version', '_rowaddr', '_rowid', '_partition']
     """
     partition = PARTITION.with_type(pa.struct(tuple_fields))
     every = (*METADATA_COLUMNS, partition, SPEC_VERSION, FILE, POSITION, SPEC_ID)
-    hidden = {name.lower() for name in own}
+    hidden = _LOWERED.of(own)
     return [column for column in every if column.name not in hidden]
 
 

@@ -79,7 +79,8 @@ def upgrade_of(
         if match.stored is not None
         and (_is_staged_wider(match, staged) or _has_other_entries(match))
     )
-    kept = [match for match in matches if match not in replaced]
+    again = {id(match) for match in replaced}
+    kept = [match for match in matches if id(match) not in again]
     added = [addition for match in kept for addition in _missing(match, None, is_numbered=False)]
     filled = tuple(
         match
@@ -181,10 +182,10 @@ def _abandoned(
 ) -> Iterator[int]:
     """Columns that are NOT NULL in the leaf and were dropped from the namespace."""
     used = {id(match.stored) for match in matches}
-    for field in fields:
-        if id(field) in used or field.arrow.nullable:
-            continue
-        if field.stated_id is None or field.stated_id > NamespaceSchema(schema).highest_id:
+    own = [field for field in fields if id(field) not in used and not field.arrow.nullable]
+    highest = NamespaceSchema(schema).highest_id if own else -1
+    for field in own:
+        if field.stated_id is None or field.stated_id > highest:
             raise LeafSchemaMismatch(
                 column=field.name, leaf=leaf, actual="it NOT NULL", expected="no such column"
             )

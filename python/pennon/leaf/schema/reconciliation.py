@@ -14,23 +14,34 @@ unless another field states that number, and the name of a dropped field finds n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import pyarrow as pa
 
+from pennon.caching import PerObject
 from pennon.errors import LeafTypeMismatch
 from pennon.leaf.schema.promotion import is_promotable
 from pennon.predicate.values.arrow_kinds import is_list
 from pennon.spec.schema import BY_NAME, children_of, field_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import lance
     from lance.lance.schema import LanceField
 
-__all__ = ["FieldMatch", "LeafField", "leaf_fields", "match_fields"]
+__all__ = [
+    "FieldMatch",
+    "LeafField",
+    "LeafFields",
+    "LeafMatching",
+    "leaf_fields",
+    "leaf_matching",
+    "match_fields",
+    "shared_fields",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +84,35 @@ class FieldMatch:
         )
 
 
-def leaf_fields(dataset: lance.LanceDataset) -> tuple[LeafField, ...]:
-    """List the fields of a leaf with Lance's numbers and stated ids, nested ones below."""
-    return tuple(
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
+class LeafFields:
+    """The fields of one or more leaves; equal only to itself, which makes it a cheap key."""
+
+    fields: tuple[LeafField, ...]
+
+
+_of_dataset: WeakKeyDictionary[lance.LanceDataset, tuple[int, LeafFields]] = WeakKeyDictionary()
+_shared: WeakValueDictionary[tuple[LeafField, ...], LeafFields] = WeakValueDictionary()
+
+
+def shared_fields(dataset: lance.LanceDataset) -> LeafFields:
+    """Find the fields of a leaf, one object for all leaves that have the same."""
+    version = dataset.version
+    cached = _of_dataset.get(dataset)
+    if cached is not None and cached[0] == version:
+        return cached[1]
+    fields = tuple(
         _leaf_field(arrow, field)
         for arrow, field in zip(dataset.schema, dataset.lance_schema.fields(), strict=True)
     )
+    shared = _shared.setdefault(fields, LeafFields(fields))
+    _of_dataset[dataset] = (version, shared)
+    return shared
+
+
+def leaf_fields(dataset: lance.LanceDataset) -> tuple[LeafField, ...]:
+    """List the fields of a leaf with Lance's numbers and stated ids, nested ones below."""
+    return shared_fields(dataset).fields
 
 
 def _leaf_field(arrow: pa.Field, field: LanceField) -> LeafField:
@@ -112,11 +146,74 @@ def match_fields(
 
     Spec: "Schema".
     """
-    every = [field for top in stored for field in top.walk()]
-    is_numbered_alike = _is_numbered_alike(expected if namespace is None else namespace, stored)
-    stated = frozenset(field.stated_id for field in every if field.stated_id is not None)
-    matching = _Matching(leaf, stated, is_numbered_alike=is_numbered_alike)
-    return matching.siblings(expected, stored, (), known=namespace)
+    return LeafMatching(expected if namespace is None else namespace, stored).of(expected, leaf)
+
+
+class LeafMatching:
+    """Where a leaf has the columns of a namespace. Threads may share it.
+
+    Args:
+        namespace: All columns.
+        stored: All fields of the leaf.
+    """
+
+    def __init__(self, namespace: Sequence[pa.Field], stored: Sequence[LeafField]) -> None:
+        self.stored = stored
+        self.by_name = {str(column.name): column for column in namespace}
+        every = [field for top in stored for field in top.walk() if field.stated_id is not None]
+        self.states_nested_ids = len(every) > sum(top.stated_id is not None for top in stored)
+        stated = frozenset(field.stated_id for field in every if field.stated_id is not None)
+        is_numbered_alike = _is_numbered_alike(namespace, stored)
+        self._matching = _Matching("", stated, is_numbered_alike=is_numbered_alike)
+        self._columns = self._matching.chosen(list(namespace), stored, is_numbered=False)
+        self._whole: dict[int, FieldMatch] = {}
+
+    def of(self, expected: Iterable[pa.Field], leaf: str) -> tuple[FieldMatch, ...]:
+        """Find requested columns; as ``match_fields``.
+
+        Args:
+            expected: Columns; nested fields may be left out.
+            leaf: The leaf's name for errors.
+        """
+        targets = list(expected)
+        matching, columns = replace(self._matching, leaf=leaf), self._columns
+        beside = [target for target in targets if _key(target) not in columns.places]
+        if beside:
+            every = [*columns.every, *beside]
+            columns = matching.chosen(every, self.stored, is_numbered=False)
+        return tuple(self._one(target, columns, matching) for target in targets)
+
+    def _one(self, target: pa.Field, columns: _Chosen, matching: _Matching) -> FieldMatch:
+        at = columns.places[_key(target)]
+        if columns is not self._columns or not columns.every[at].equals(
+            target, check_metadata=True
+        ):
+            return matching.sibling(target, columns, (), is_numbered=False)
+        # What is requested as it is has the same match for every statement.
+        match = self._whole.get(at)
+        if match is None:
+            match = matching.sibling(target, columns, (), is_numbered=False)
+            self._whole[at] = match
+        return match
+
+
+_MATCHINGS: Final[PerObject[pa.Schema, WeakKeyDictionary[LeafFields, LeafMatching]]] = PerObject(
+    lambda _: WeakKeyDictionary()
+)
+
+
+def leaf_matching(namespace: pa.Schema, stored: LeafFields) -> LeafMatching:
+    """Give where a leaf has a namespace's columns, worked out once for both.
+
+    Args:
+        namespace: All columns; a schema that outlives the statement is asked for again.
+        stored: The leaf's fields.
+    """
+    known = _MATCHINGS.of(namespace)
+    matching = known.get(stored)
+    if matching is None:
+        known[stored] = matching = LeafMatching(list(namespace), stored.fields)
+    return matching
 
 
 def _is_numbered_alike(namespace: Sequence[pa.Field], stored: Sequence[LeafField]) -> bool | None:
@@ -126,6 +223,15 @@ def _is_numbered_alike(namespace: Sequence[pa.Field], stored: Sequence[LeafField
     numbered = [field for field in stored if field.number in names and field.name in ids]
     alike = sum(names[field.number] == field.name for field in numbered)
     return alike > len(numbered) - alike if numbered else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Fields of one level, the place of each by its key, and the leaf's field for those it has."""
+
+    every: Sequence[pa.Field]
+    places: Mapping[int | str, int]
+    stored: Mapping[int, LeafField]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,22 +246,32 @@ class _Matching:
         stored: Sequence[LeafField],
         above: tuple[str, ...],
         *,
-        known: Sequence[pa.Field] | None = None,
-        is_numbered: bool = False,
+        known: Sequence[pa.Field],
+        is_numbered: bool,
     ) -> tuple[FieldMatch, ...]:
         # A leaf's field that belongs to another column is never a match, requested or not.
-        every = list(expected) if known is None else [*known, *_beside(expected, known)]
-        chosen = self._choose(every, stored, is_numbered=is_numbered)
-        places = {_key(target): at for at, target in reversed(list(enumerate(every)))}
+        every = [*known, *_beside(expected, known)]
+        chosen = self.chosen(every, stored, is_numbered=is_numbered)
         return tuple(
-            self._match(
-                target,
-                chosen.get(places[_key(target)]),
-                (*above, target.name),
-                known=every[places[_key(target)]],
-                is_numbered=is_numbered,
-            )
-            for target in expected
+            self.sibling(target, chosen, above, is_numbered=is_numbered) for target in expected
+        )
+
+    def chosen(
+        self, every: Sequence[pa.Field], stored: Sequence[LeafField], *, is_numbered: bool
+    ) -> _Chosen:
+        places = {_key(target): at for at, target in reversed(list(enumerate(every)))}
+        return _Chosen(every, places, self._choose(every, stored, is_numbered=is_numbered))
+
+    def sibling(
+        self, target: pa.Field, chosen: _Chosen, above: tuple[str, ...], *, is_numbered: bool
+    ) -> FieldMatch:
+        at = chosen.places[_key(target)]
+        return self._match(
+            target,
+            chosen.stored.get(at),
+            (*above, target.name),
+            known=chosen.every[at],
+            is_numbered=is_numbered,
         )
 
     def _choose(
@@ -165,19 +281,20 @@ class _Matching:
         chosen: dict[int, LeafField] = {}
         silent = {field.name: field for field in stored if field.stated_id is None}
         stated = {field.stated_id: field for field in stored if field.stated_id is not None}
+        first = {field.name: field for field in reversed(stored)}
         for at, target in enumerate(expected):
             target_id = _id_of(target)
             if target_id is None and target.name not in silent:
-                named = next((field for field in stored if field.name == target.name), None)
-                if named is not None:
-                    chosen[at] = named
+                if target.name in first:
+                    chosen[at] = first[target.name]
             elif target_id in stated:
                 chosen[at] = stated[target_id]
         for by_number in self._ways(is_numbered=is_numbered):
+            numbered = {field.number: field for field in reversed(silent.values())}
             for at, target in enumerate(expected):
                 if at in chosen:
                     continue
-                field = _find(target, silent, by_number=by_number)
+                field = _find(target, silent, numbered if by_number else None)
                 is_named = is_numbered and not by_number and _id_of(target) is not None
                 if field is not None and not (is_named and field.number not in self.stated):
                     chosen[at] = silent.pop(field.name)
@@ -242,11 +359,16 @@ def _id_of(target: pa.Field) -> int | None:
     return None if field_id is None or field_id >= BY_NAME else field_id
 
 
-def _find(target: pa.Field, silent: dict[str, LeafField], *, by_number: bool) -> LeafField | None:
-    if not by_number:
+def _find(
+    target: pa.Field,
+    silent: Mapping[str, LeafField],
+    numbered: Mapping[int, LeafField] | None,
+) -> LeafField | None:
+    """Find a field that states no id by its number, or where these say nothing, by its name."""
+    if numbered is None:
         return silent.get(target.name)
-    target_id = field_id_of(target)
-    return next((field for field in silent.values() if field.number == target_id), None)
+    field = numbered.get(-1 if (target_id := field_id_of(target)) is None else target_id)
+    return field if field is not None and silent.get(field.name) is field else None
 
 
 def _below(field: LeafField) -> tuple[LeafField, ...]:

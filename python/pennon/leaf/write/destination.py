@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.caching import Cache
+from pennon.caching import Cache, PerObject
 from pennon.errors import LeafMissing, NamespaceHasNoManifest, StorageFailure, TableNotFound
 from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.schema.file_layout import write_layout
 from pennon.leaf.schema.leaf_upgrade import stored_field, upgrade_of
-from pennon.leaf.schema.plain_field import plain_field
-from pennon.leaf.schema.reconciliation import leaf_fields, match_fields
+from pennon.leaf.schema.plain_field import plain_schema
+from pennon.leaf.schema.reconciliation import LeafFields, leaf_matching, shared_fields
 from pennon.manifest import Snapshot, leaf_name
 from pennon.manifest.leaves.partition_index import equals
 from pennon.manifest.table_identity import check_same_table, table_id
@@ -85,12 +86,10 @@ class Destinations:
         self._snapshot = snapshot
         self._spec = spec
         self._schema = snapshot.schema.arrow
-        self._columns = list(self._schema)
         self._known: pa.Table | None = None
         self._num_asked = 0
         self._expected: dict[str, pa.Table] = {}
-        schema = pa.schema([plain_field(column) for column in self._columns])
-        self._new = schema, write_layout(self._columns, schema)
+        self._new = _NEW.of(self._schema)
 
     def expect(self, tuples: Sequence[pa.RecordBatch]) -> None:
         """Read of many tuples at once what ``find`` needs of each.
@@ -164,9 +163,7 @@ class Destinations:
             self._snapshot.storage_options,
             self._snapshot.identity,
         )
-        schema = self._stored_schema(dataset, row.location)
-        is_plain = schema.equals(self._new[0], check_metadata=True)
-        layout = self._new[1] if is_plain else write_layout(self._columns, schema)
+        schema, layout = self._stored(dataset, row.location)
         return Destination(
             row.object_id,
             row.location,
@@ -216,8 +213,27 @@ class Destinations:
             pc.starts_with(leaves["object_id"], leaf_prefix(self._spec.spec_version))
         )
 
-    def _stored_schema(self, dataset: lance.LanceDataset, leaf: str) -> pa.Schema:
-        fields = leaf_fields(dataset)
-        matches = match_fields(self._columns, fields, leaf)
-        upgrade_of(self._schema, matches, fields, {}, leaf)
-        return pa.schema([stored_field(match) for match in matches])
+    def _stored(self, dataset: lance.LanceDataset, leaf: str) -> tuple[pa.Schema, str]:
+        """Give how an existing leaf stores the columns, worked out once for equal leaves."""
+        stored = shared_fields(dataset)
+        known = _EXISTING.of(self._schema)
+        if stored not in known:
+            matches = leaf_matching(self._schema, stored).of(self._schema, leaf)
+            upgrade_of(self._schema, matches, stored.fields, {}, leaf)
+            schema = pa.schema([stored_field(match) for match in matches])
+            is_plain = schema.equals(self._new[0], check_metadata=True)
+            layout = self._new[1] if is_plain else write_layout(list(self._schema), schema)
+            known[stored] = schema, layout
+        return known[stored]
+
+
+def _new_layout(columns: pa.Schema) -> tuple[pa.Schema, str]:
+    schema = plain_schema(columns)
+    return schema, write_layout(list(columns), schema)
+
+
+# How new leaves store a namespace's columns, and how existing ones do.
+_NEW: Final[PerObject[pa.Schema, tuple[pa.Schema, str]]] = PerObject(_new_layout)
+_EXISTING: Final[PerObject[pa.Schema, WeakKeyDictionary[LeafFields, tuple[pa.Schema, str]]]] = (
+    PerObject(lambda _: WeakKeyDictionary())
+)

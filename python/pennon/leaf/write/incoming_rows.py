@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pennon.caching import PerObject
 from pennon.errors import (
     NotNullViolated,
     TableWithoutColumns,
@@ -16,7 +17,7 @@ from pennon.errors import (
 )
 from pennon.leaf.schema.array_conversion import relabelled
 from pennon.leaf.schema.list_views import without_views
-from pennon.leaf.schema.plain_field import plain_field
+from pennon.leaf.schema.plain_field import plain_schema
 from pennon.leaf.schema.store_assignment import check_stored, stored_as
 from pennon.spec.schema import children_of, with_children
 
@@ -57,15 +58,15 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
             raise WriteColumnTwice(column=name, table=table)
         given[expected.field.name] = without_views(array)
     columns = []
-    fields = [plain_field(column) for column in schema.arrow]
-    for field in fields:
+    stored, required = _STORED.of(schema.arrow)
+    for at, field in enumerate(stored):
         values = given.get(field.name)
         if values is not None and not values.type.equals(field.type):
             _check_fields(values.type, field.type, str(field.name), table)
         column = (
             pa.nulls(batch.num_rows, field.type) if values is None else _cast(values, field, table)
         )
-        null_path = _null_path(column, field)
+        null_path = _null_path(column, field) if at in required else None
         if null_path is not None:
             raise NotNullViolated(column=null_path, table=table)
         columns.append(relabelled(column, field))
@@ -73,13 +74,25 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
         if batch.num_rows:
             raise TableWithoutColumns(table=table, count=batch.num_rows)
         return batch
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    return pa.RecordBatch.from_arrays(columns, schema=stored)
+
+
+def _stored_columns(columns: pa.Schema) -> tuple[pa.Schema, frozenset[int]]:
+    """Give columns as leaves store them, and where those are that have a NOT NULL."""
+    stored = plain_schema(columns)
+    required = (
+        at for at, field in enumerate(stored) if not field.nullable or _has_required(field.type)
+    )
+    return stored, frozenset(required)
+
+
+_STORED: Final[PerObject[pa.Schema, tuple[pa.Schema, frozenset[int]]]] = PerObject(_stored_columns)
 
 
 def _check_fields(given: pa.DataType, expected: pa.DataType, path: str, table: str) -> None:
     """Refuse fields that the column has not, which Arrow's cast would leave out in silence."""
     if pa.types.is_struct(given) and pa.types.is_struct(expected):
-        expected_names = [child.name for child in expected]
+        expected_names = dict.fromkeys(child.name for child in expected)
         for child in given:
             if child.name not in expected_names:
                 raise WriteColumnUnknown(

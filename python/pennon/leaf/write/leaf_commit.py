@@ -16,7 +16,12 @@ from lance.fragment import FragmentMetadata
 from pennon.errors import LeafSchemaMismatch, WriteConflict
 from pennon.leaf.schema.file_layout import field_key, leaf_numbers, read_layout, renumbered
 from pennon.leaf.schema.leaf_upgrade import upgrade_of
-from pennon.leaf.schema.reconciliation import FieldMatch, leaf_fields, match_fields
+from pennon.leaf.schema.reconciliation import (
+    FieldMatch,
+    leaf_fields,
+    leaf_matching,
+    shared_fields,
+)
 from pennon.leaf.schema.schema_widening import (
     Addition,
     edited,
@@ -170,7 +175,7 @@ def prepared_fragments(
     layouts = {part.layout: read_layout(part.layout) for part in staged}
     if staged:
         dataset = _upgraded(dataset, layouts.values(), schema, leaf, detached=detached)
-    matches = match_fields(list(schema), leaf_fields(dataset), leaf)
+    matches = leaf_matching(schema, shared_fields(dataset)).of(schema, leaf)
     in_leaf = {key: (number, stored) for key, number, stored in leaf_numbers(matches)}
     fragments = []
     for part in staged:
@@ -226,7 +231,7 @@ def _upgraded(
 ) -> lance.LanceDataset:
     """Make the leaf one that takes the namespace's rows; older rows keep what they read as."""
     fields = leaf_fields(dataset)
-    matches = match_fields(list(schema), fields, leaf)
+    matches = leaf_matching(schema, shared_fields(dataset)).of(schema, leaf)
     stored = {key: kind for layout in layouts for key, (_, kind) in layout.items()}
     upgrade = upgrade_of(schema, matches, fields, stored, leaf)
     if not upgrade:

@@ -27,6 +27,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from pennon.caching import TextCache
 from pennon.errors import (
     DraftLayout,
     NamespaceSchemaMissing,
@@ -148,6 +149,12 @@ def user_properties(metadata: Mapping[str, str]) -> Mapping[str, str]:
     )
 
 
+# A commit of rows leaves the text as it is: what is worked out of a schema serves all versions.
+_SCHEMAS: Final = TextCache(
+    "schemas", max_bytes=32 << 20, read=lambda text: NamespaceSchema.from_json(text, SCHEMA)
+)
+
+
 def read_schema(metadata: Mapping[str, str], location: str) -> NamespaceSchema:
     """Read the namespace schema of a metadata map.
 
@@ -160,7 +167,7 @@ def read_schema(metadata: Mapping[str, str], location: str) -> NamespaceSchema:
     if text is None:
         keys = ", ".join(sorted(name for name in metadata if _SPEC_KEY.fullmatch(name)))
         raise NamespaceSchemaMissing(location=location, keys=keys)
-    return NamespaceSchema.from_json(text, SCHEMA)
+    return _SCHEMAS.find(text)
 
 
 def has_specs(metadata: Mapping[str, str]) -> bool:

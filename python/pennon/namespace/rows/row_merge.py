@@ -228,7 +228,8 @@ class _Run:
         self.theirs = keys.append_column(_THEIRS, pa.array(range(len(keys)), pa.int64()))
         self.is_seen = np.zeros(len(keys), np.bool_)
         updates = merge.matched == "update"
-        rest = [name for name in schema.names if name not in self.source.column_names]
+        given = frozenset(self.source.column_names)
+        rest = [name for name in schema.names if name not in given]
         self.rest = rest if updates else []
         self.condition = _condition(keys)
 

@@ -12,10 +12,10 @@ from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.planning.binding.bound_predicate import SourceColumn
 from pennon.predicate.column_references import referenced_paths, replaced_references
 from pennon.predicate.values.arrow_kinds import is_list
-from pennon.spec.schema import FIELD_ID
+from pennon.spec.schema import FIELD_ID, NamespaceSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from sqlglot import exp
 
@@ -33,19 +33,14 @@ def resolve_column(path: Sequence[str], schema: pa.Schema) -> SourceColumn:
         >>> resolve_column(["A"], pa.schema([("a", pa.int32())])).path
         ('a',)
     """
-    fields: Sequence[pa.Field] = list(schema)
     path_fields: list[pa.Field] = []
+    within: pa.Schema | pa.DataType = schema
     for name in path:
-        matching = _named(fields, name)
+        matching = _named(within, name)
         if len(matching) != 1:
             raise UnknownColumn(column=".".join(path), columns=_near(path, schema))
         path_fields.append(matching[0])
-        data_type = matching[0].type
-        fields = (
-            [data_type.field(i) for i in range(data_type.num_fields)]
-            if pa.types.is_struct(data_type)
-            else []
-        )
+        within = matching[0].type
     last = path_fields[-1]
     field_id = (last.metadata or {}).get(FIELD_ID)
     return SourceColumn(
@@ -64,29 +59,35 @@ def is_of_elements(path: Sequence[str], schema: pa.Schema) -> bool:
         >>> is_of_elements(["a", "x"], pa.schema([("a", kind)]))
         True
     """
-    fields: Sequence[pa.Field] = list(schema)
+    within: pa.Schema | pa.DataType = schema
     is_within = False
     for at, name in enumerate(path):
-        matching = _named(fields, name)
+        matching = _named(within, name)
         if len(matching) != 1:
             return False
-        data_type = matching[0].type
-        while is_list(data_type) and at + 1 < len(path):
-            data_type, is_within = data_type.value_type, True
-        fields = (
-            [data_type.field(i) for i in range(data_type.num_fields)]
-            if pa.types.is_struct(data_type)
-            else []
-        )
+        within = matching[0].type
+        while is_list(within) and at + 1 < len(path):
+            within, is_within = within.value_type, True
     return is_within
 
 
-def source_columns(schema: pa.Schema) -> dict[int, SourceColumn]:
-    """List the columns that have a field id, by it; those inside lists and maps are left out."""
+def source_columns(schema: NamespaceSchema, field_ids: Iterable[int]) -> dict[int, SourceColumn]:
+    """Find columns by their field ids; those inside lists and maps are left out.
+
+    Args:
+        schema: The table's.
+        field_ids: Those of a spec's sources; the cost is by their number, not by the columns'.
+
+    Example:
+        >>> schema = NamespaceSchema.with_fresh_ids(pa.schema({"a": pa.int32(), "b": pa.int32()}))
+        >>> {number: column.path for number, column in source_columns(schema, [1, 7]).items()}
+        {1: ('b',)}
+    """
     return {
-        column.field_id: column
-        for path in _paths(list(schema))
-        if (column := resolve_column(path, schema)).field_id is not None
+        field_id: resolve_column(column.path, schema.arrow)
+        for field_id in field_ids
+        if (column := schema.field_by_id(field_id)) is not None
+        and all(_is_struct(schema, column.path[:depth]) for depth in range(1, len(column.path)))
     }
 
 
@@ -100,10 +101,19 @@ def with_own_spelling(node: exp.Expr, schema: pa.Schema) -> exp.Expression:
     return replaced_references(node, lambda path: resolve_column(path, schema).expression())
 
 
-def _named(fields: Sequence[pa.Field], name: str) -> list[pa.Field]:
-    return [field for field in fields if field.name == name] or [
-        field for field in fields if field.name.lower() == name.lower()
-    ]
+def _is_struct(schema: NamespaceSchema, path: Sequence[str]) -> bool:
+    column = schema.field_by_path(path)
+    return column is not None and pa.types.is_struct(column.field.type)
+
+
+def _named(within: pa.Schema | pa.DataType, name: str) -> list[pa.Field]:
+    """Find the fields of a name; all are looked at only where none is spelt as it is."""
+    if isinstance(within, pa.DataType) and not pa.types.is_struct(within):
+        return []
+    exact = within.get_all_field_indices(name)
+    if exact:
+        return [within.field(at) for at in exact]
+    return [field for field in within if field.name.lower() == name.lower()]
 
 
 def _paths(fields: Sequence[pa.Field], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -9,15 +9,15 @@ NULL rules: a field that a leaf's spec lacks is NULL there, as its column in the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.caching import PerObject
 from pennon.leaf.read.metadata_columns import (
     PARTITION,
     SPEC_VERSIONS,
-    is_metadata_column,
     metadata_columns,
 )
 from pennon.manifest.format.columns import PARTITION_PREFIX
@@ -39,7 +39,14 @@ def known_columns(snapshot: Snapshot) -> pa.Schema:
         snapshot: The table.
     """
     own = snapshot.schema.arrow
-    return pa.schema([*own, *metadata_columns(struct_fields(snapshot), own.names)])
+    beside = tuple(metadata_columns(struct_fields(snapshot), own))
+    kept = _KNOWN.of(own)
+    if beside not in kept:
+        kept[beside] = pa.schema([*own, *beside])
+    return kept[beside]
+
+
+_KNOWN: Final[PerObject[pa.Schema, dict[tuple[pa.Field, ...], pa.Schema]]] = PerObject(lambda _: {})
 
 
 def metadata_sources(snapshot: Snapshot, version: int) -> tuple[ProjectedField, ...]:
@@ -53,8 +60,8 @@ def metadata_sources(snapshot: Snapshot, version: int) -> tuple[ProjectedField, 
     """
     if not snapshot.layout.has_manifest:
         return ()
-    metadata_columns = [field for field in known_columns(snapshot) if is_metadata_column(field)]
-    schema, names = pa.schema(metadata_columns), {field.name for field in metadata_columns}
+    schema = pa.schema(metadata_columns(struct_fields(snapshot), snapshot.schema.arrow))
+    names = schema.names
     fields: list[ProjectedField] = []
     for field in struct_fields(snapshot) if PARTITION.name in names else ():
         source = resolve_column([PARTITION.name, field.name], schema)
