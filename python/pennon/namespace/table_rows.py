@@ -65,7 +65,8 @@ class TableRows(OpenTable):
         snapshot = self.snapshot
         if version is not None:
             snapshot = self._at(version).snapshot
-        return Scan(snapshot, where, None if columns is None else as_names(columns))
+        chosen = None if columns is None else as_names(columns)
+        return Scan(snapshot, where, chosen, table=self.name)
 
     def append(self, rows: object) -> int:
         """Add rows, in one commit.
