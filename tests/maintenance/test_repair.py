@@ -33,6 +33,7 @@ from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot, change_root
 from pennon.manifest.commits.repair_commit import replace_rows, write_keys
+from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.format.properties import WRITER_FLAGS
 from pennon.namespace import Scan
 from pennon.planning import plan_scan
@@ -249,6 +250,11 @@ def named(snapshot: Snapshot) -> str:
     rows = snapshot.leaves().table.to_pylist()
     (name,) = [row["object_id"] for row in rows if row["partition_field_region"] == "eu"]
     return str(name)
+
+
+def double_namespace(snapshot: Snapshot) -> None:
+    above = named(snapshot).rpartition("$")[0]
+    manifest(snapshot).insert(manifest(snapshot).to_table(filter=f"object_id = '{above}'"))
 
 
 def delete_data(snapshot: Snapshot) -> None:
@@ -491,6 +497,20 @@ def test_of_two_chains_the_one_that_is_there_stays(snapshot: Snapshot) -> None:
     assert check(snapshot.location).is_valid
 
 
+def test_a_commit_that_was_begun_before_a_repair_is_refused_behind_it(snapshot: Snapshot) -> None:
+    row = manifest(snapshot).to_table(filter="object_type = 'pennon_commit'").slice(0, 1)
+    new = row.set_column(0, row.schema.field(0), pa.array(["pennon$commit$late"]))
+    begun = manifest(snapshot)
+    merge = begun.merge_insert("object_id").when_not_matched_insert_all()
+    transaction, _ = merge.execute_uncommitted(new)
+    double_namespace(snapshot)
+    repair(snapshot.location)
+    with pytest.raises(OSError, match="Incompatible transaction") as refused:
+        lance.LanceDataset.commit(begun, transaction, max_retries=0)
+    assert is_conflict(refused.value)
+    assert check(snapshot.location).is_valid
+
+
 @pytest.mark.parametrize("damage", [delete_data, tear_data])
 def test_whole_files_of_a_broken_partition_can_be_kept(
     snapshot: Snapshot, damage: Callable[[Snapshot], None]
@@ -512,10 +532,8 @@ def test_what_lances_clean_up_of_the_manifest_takes_is_history_alone(snapshot: S
 
 
 def test_a_doubled_namespace_stops_the_writers_below_it(snapshot: Snapshot) -> None:
-    above = named(snapshot).rpartition("$")[0]
-    rows = manifest(snapshot).to_table(filter=f"object_id = '{above}'")
-    manifest(snapshot).insert(rows)
-    with pytest.raises(ManifestRowDoubled, match=f"2 rows with the object_id {above[:2]}"):
+    double_namespace(snapshot)
+    with pytest.raises(ManifestRowDoubled, match="2 rows with the object_id v1"):
         lake.append(lake.latest(snapshot), {5: "eu"})
     repair(snapshot.location)
     assert check(snapshot.location).is_valid

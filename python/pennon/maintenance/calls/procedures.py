@@ -366,7 +366,9 @@ def call(
     except NamespaceHasNoManifest as error:
         plain_dataset(of_table.location, catalog.storage, error)
         raise PlainDatasetRefused(procedure=called.name, table=full) from error
-    return Answer(called.schema, rows, (full,) if called.renews_table else ())
+    # A dry run changes nothing, and what it looks at may be too damaged to be read.
+    is_changed = called.renews_table and not stated.flag("dry_run")
+    return Answer(called.schema, rows, (full,) if is_changed else ())
 
 
 def _within(catalog: Catalog, table: str, namespace: tuple[str, ...]) -> str:
