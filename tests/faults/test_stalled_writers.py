@@ -15,7 +15,13 @@ from tests.torture import pauses
 from tests.torture.stalled_writer import SCHEMA, OtherProcess, Statement, stalled_at_each_step
 
 import pennon
+from pennon.catalog.layouts.partitioned_table import PartitionedTable
+from pennon.catalog.write_mode import WriteMode
+from pennon.leaf import WriteTarget, write_partitions
+from pennon.maintenance.adoption.adopt import adopt
 from pennon.maintenance.expire import expire
+from pennon.manifest import Snapshot
+from pennon.manifest.format.commit_record import CommitIdentity
 
 ROWS = pa.Table.from_pylist([{"id": at, "part": at % 2, "v": 0} for at in range(6)], SCHEMA)
 NEW = pa.Table.from_pylist([{"id": 99, "part": 0, "v": 1}, {"id": 98, "part": 7, "v": 1}], SCHEMA)
@@ -51,6 +57,27 @@ def roll_back(place: str) -> object:
     return table.maintenance.rollback(before)
 
 
+def commit_of_spark(epoch: int | None) -> Statement:
+    """What Spark's driver asks its worker for, twice, as where the first answer is lost."""
+
+    def commit(place: str) -> None:
+        snapshot = Snapshot.open(place)
+        target = WriteTarget(place, snapshot.version, 1)
+        staged = [part.to_json() for part in write_partitions(NEW.to_batches(), target)]
+        identity = CommitIdentity("q", epoch=epoch)
+        for _ in range(2):
+            table = PartitionedTable("t", snapshot)
+            table.commit(WriteMode.APPEND, [], staged, identity)
+
+    return commit
+
+
+def adopt_dataset(place: str) -> None:
+    source = f"{place}-{next(_numbers)}.lance"
+    lance.write_dataset(NEW.slice(1), source)
+    adopt(Snapshot.open(place), source, {"part": "7"}, move=True)
+
+
 STATEMENTS: dict[str, tuple[Statement, Callable[[set[int]], set[int]]]] = {
     "append": (lambda place: pennon.open(place).append(NEW), with_new),
     "overwrite": (lambda place: pennon.open(place).overwrite(NEW), lambda _: {98, 99}),
@@ -66,6 +93,9 @@ STATEMENTS: dict[str, tuple[Statement, Callable[[set[int]], set[int]]]] = {
     ),
     "compact": (lambda place: pennon.open(place).maintenance.compact(), same),
     "expire": (expire_all, same),
+    "append of spark": (commit_of_spark(None), with_new),
+    "append of a stream": (commit_of_spark(3), with_new),
+    "adopt": (adopt_dataset, lambda ids: ids | {98}),
     "tag": (lambda place: pennon.open(place).create_tag("t"), same),
     "column": (lambda place: pennon.open(place).add_column("more", pa.int64()), same),
     "field": (lambda place: pennon.open(place).add_partition_field("bucket(2, id)"), same),
