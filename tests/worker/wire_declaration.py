@@ -14,8 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from pennon.errors import PennonError, VersionsDiffer, WriteConflict
-from pennon.errors.processes import jar
+from pennon.errors import RAISED_BY_THE_JAR, PennonError
 from pennon.worker.handshake import Jvm
 from pennon.worker.messages.key_messages import DeriveKeys, DeriveKeysReply
 from pennon.worker.messages.metadata_messages import ReadMetadata
@@ -128,9 +127,8 @@ def declaration() -> str:
 
 
 def jar_errors() -> dict[str, type[PennonError]]:
-    """What the jar raises by itself, by condition; two of these the package raises as well."""
-    own = [one for one in vars(jar).values() if getattr(one, "__module__", "") == jar.__name__]
-    return {one.condition: one for one in (*own, VersionsDiffer, WriteConflict)}
+    """What the jar raises by itself, by condition."""
+    return {one.condition: one for one in RAISED_BY_THE_JAR}
 
 
 def failures() -> str:

@@ -98,7 +98,7 @@ def check_catalog_options(options: Iterable[str], catalog: str | None = None) ->
         >>> check_catalog_options(["exection"], "lance")
         Traceback (most recent call last):
             ...
-        pennon.errors.processes.installation.UnknownSetting: [UNKNOWN_SETTING] Cannot set \
+        pennon.errors.UnknownSetting: [UNKNOWN_SETTING] Cannot set \
 spark.sql.catalog.lance.exection: a catalog has no option of that name, did you mean execution. \
 Write one that it has, or leave it out.
     """

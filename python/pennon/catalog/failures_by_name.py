@@ -89,7 +89,7 @@ def by_name(table: str) -> Iterator[None]:
         >>> with by_name("lance.shop.orders"):
         ...     raise TableMadeAnew(table="/lake/1f2e_orders", location="/lake/1f2e_orders")
         Traceback (most recent call last):
-        pennon.errors.catalog.TableMadeAnew: ... lance.shop.orders as the query saw it: ...
+        pennon.errors.TableMadeAnew: ... lance.shop.orders as the query saw it: ...
     """
     try:
         yield

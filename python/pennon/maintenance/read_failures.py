@@ -77,7 +77,7 @@ def naming_causes_at(snapshot: Snapshot) -> Iterator[None]:
         >>> with naming_causes_at(snapshot):  # doctest: +SKIP
         ...     open_leaf(snapshot.location, leaf)
         Traceback (most recent call last):
-        pennon.errors.manifest.SnapshotExpired: [SNAPSHOT_EXPIRED] Cannot read /data/lake/orders: …
+        pennon.errors.SnapshotExpired: [SNAPSHOT_EXPIRED] Cannot read /data/lake/orders: …
     """
     try:
         yield

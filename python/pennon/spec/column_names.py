@@ -61,7 +61,7 @@ def check_column(path: Sequence[str], data_type: pa.DataType | None = None) -> N
         >>> check_column(["_RowId"])
         Traceback (most recent call last):
             ...
-        pennon.errors.catalog.InvalidColumnName: [INVALID_COLUMN_NAME] Cannot name a column \
+        pennon.errors.InvalidColumnName: [INVALID_COLUMN_NAME] Cannot name a column \
 '_RowId': Lance has a column of its own of that name. Choose another name, for example `RowId`.
     """
     shown = ".".join(path)

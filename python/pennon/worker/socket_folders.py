@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pennon.errors.processes.jar import WorkerNotStarted
+from pennon.errors import WorkerNotStarted
 
 __all__ = ["remove_abandoned_sockets", "socket_in_new_folder"]
 

@@ -38,7 +38,7 @@ def check_counted_columns(
         >>> check_counted_columns("lance.shop.t", {"write.statistics.columns": "idd"}, schema)
         Traceback (most recent call last):
             ...
-        pennon.errors.catalog.TablePropertyRefused: [TABLE_PROPERTY_REFUSED] Cannot set the \
+        pennon.errors.TablePropertyRefused: [TABLE_PROPERTY_REFUSED] Cannot set the \
 property write.statistics.columns = 'idd' of table lance.shop.t: no column idd has statistics. \
 Write a number, or some of: id.
     """

@@ -74,7 +74,7 @@ def check_names(table: str, properties: Mapping[str, str]) -> None:
         >>> check_names("lance.shop.orders", {"write.ordr": "id"})
         Traceback (most recent call last):
             ...
-        pennon.errors.catalog.TablePropertyRefused: [TABLE_PROPERTY_REFUSED] Cannot set the \
+        pennon.errors.TablePropertyRefused: [TABLE_PROPERTY_REFUSED] Cannot set the \
 property write.ordr = 'id' of table lance.shop.orders: nothing here reads a property of that name. \
 Write write.order if that is meant.
     """

@@ -1,1 +1,0 @@
-"""Errors of the processes: the worker, the jar, what is installed, what runs in them."""
