@@ -139,13 +139,11 @@ def _nested(levels: int, step: str) -> str:
     ],
     ids=["or", "sum in parentheses", "sum", "texts", "not", "minus", "case"],
 )
-@pytest.mark.mended(1)
 def test_what_nests_too_deep_is_declined_before_anything_walks_over_it(text: str) -> None:
     with pytest.raises(PredicateTooDeep):
         parse_predicate(text)
 
 
-@pytest.mark.mended(1)
 def test_two_hundred_choices_in_one_chain_are_read() -> None:
     choices = parse_predicate(" OR ".join(f"(c = {n})" for n in range(200)))
     assert len(list(choices.flatten())) == 200
