@@ -69,8 +69,8 @@ class WriteOptionNotSupported(PennonError):
 
     condition = "WRITE_OPTION_NOT_SUPPORTED"
     template = (
-        "Cannot write {table} with the option {option}: nothing here reads an option of that"
-        " name, and it would be passed over. {advice}."
+        "Cannot write {table} with the option {option}: this option is not"
+        " supported and would be ignored. {advice}."
     )
     sql_state = "0A000"
 
@@ -80,8 +80,8 @@ class ReadOptionNotSupported(PennonError):
 
     condition = "READ_OPTION_NOT_SUPPORTED"
     template = (
-        "Cannot read {table} with the option {option}: nothing here reads an option of that"
-        " name, and it would be passed over. {advice}."
+        "Cannot read {table} with the option {option}: this option is not"
+        " supported and would be ignored. {advice}."
     )
     sql_state = "0A000"
 
@@ -114,8 +114,8 @@ class StreamNotRepeatable(PennonError):
 
     condition = "STREAM_NOT_REPEATABLE"
     template = (
-        "Cannot write a stream into {table}: it keeps no ids of commits, and a batch that is"
-        " repeated after a restart would be there twice. Write into a table with strong"
+        "Cannot write a stream into {table}: it records no commit ids, so a batch replayed"
+        " after a restart would be written twice. Write into a table with strong"
         " transactions, or write the batches by foreachBatch."
     )
     sql_state = "0A000"

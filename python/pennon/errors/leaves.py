@@ -52,12 +52,12 @@ class LeafTypeMismatch(PennonError):
 
 
 class LeafValueMismatch(PennonError):
-    """A value of a leaf is none of the type that it is read in."""
+    """A value of a leaf cannot be read in the column's type."""
 
     condition = "LEAF_VALUE_MISMATCH"
     template = (
-        "Cannot read column {column} of leaf {leaf} as {expected}: a value of its {actual} is none"
-        " ({why}). Leave the column out, or store it in a type that its readers have."
+        "Cannot read column {column} of leaf {leaf}: a {actual} value cannot be read as"
+        " {expected} ({why}). Leave the column out, or store it in a type that its readers have."
     )
     sql_state = "22003"
 

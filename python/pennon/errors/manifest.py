@@ -88,13 +88,13 @@ class ManifestRowDoubled(PennonError):
 
 
 class LeafMisnamed(PennonError):
-    """A table row of ``__manifest`` is called as no leaf of its spec: its rows would go missing."""
+    """A table row's name does not match its spec: its rows would go missing."""
 
     condition = "LEAF_MISNAMED"
     template = (
         "Cannot read {location}: version {version} of its __manifest has the table row {object_id},"
-        " which is called as no partition of its spec ({expected}). Correct its object_id, or"
-        " delete the row; `pennon check` names every such row."
+        " whose name does not match its partition spec (expected {expected}). Correct its"
+        " object_id, or delete the row; `pennon check` names every such row."
     )
     sql_state = "55000"
 
