@@ -39,9 +39,10 @@ enum TimePart {
   private static int hours(long micros) {
     long hours = Math.floorDiv(micros, MICROS_PER_HOUR);
     if (hours != (int) hours) {
-      Instant moment = Instant.EPOCH.plus(micros, ChronoUnit.MICROS);
-      String[] told = {"value", moment.toString(), "hours", Long.toString(hours)};
-      throw WorkerFailure.of("HOURS_OUT_OF_RANGE", told).raiseInTask();
+      String moment = Instant.EPOCH.plus(micros, ChronoUnit.MICROS).toString();
+      throw WorkerFailure.of(
+              "HOURS_OUT_OF_RANGE", "value", moment, "hours", Long.toString(hours))
+          .raiseInTask();
     }
     return (int) hours;
   }
