@@ -40,8 +40,7 @@ enum TimePart {
     long hours = Math.floorDiv(micros, MICROS_PER_HOUR);
     if (hours != (int) hours) {
       String moment = Instant.EPOCH.plus(micros, ChronoUnit.MICROS).toString();
-      throw WorkerFailure.of(
-              "HOURS_OUT_OF_RANGE", "value", moment, "hours", Long.toString(hours))
+      throw WorkerFailure.of("HOURS_OUT_OF_RANGE", "value", moment, "hours", Long.toString(hours))
           .raiseInTask();
     }
     return (int) hours;
