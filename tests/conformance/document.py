@@ -1,4 +1,4 @@
-"""Which test holds which sentence of the specification: ``build/conformance.md``, from the markers.
+"""Which test holds which sentence of the specification, from the markers: a table in ``build/``.
 
 ``statements.tsv`` lists the specification's sentences, table rows and appendices in short, each
 under its section and a number; ``readings.tsv`` the places where the text is silent, and what
@@ -73,7 +73,7 @@ def is_marker(decorator: ast.expr) -> bool:
 
 
 def document() -> str:
-    """Write the whole text of ``build/conformance.md``."""
+    """Write the whole text of the table."""
     tests: dict[str, list[str]] = defaultdict(list)
     for name, test in marked():
         tests[name].append(test)

@@ -107,6 +107,7 @@ def test_forms(written: str, expected: str) -> None:
     assert parse_predicate(written).sql(dialect=DataFusion) == expected
 
 
+@pytest.mark.slow
 def test_long_lists_and_chains_are_no_burden() -> None:
     schema = pa.schema([("c", pa.int64()), ("d", pa.int64())])
     members = bind(parse_predicate(f"c IN ({', '.join(map(str, range(100_000)))})"), schema)
