@@ -126,11 +126,12 @@ bench-groups: $(INSTALLED) $(JAR) ## a GROUP BY of 50 million groups with 256 MB
 bench-sort: $(INSTALLED) $(JAR) ## sort-merge joins and windows with and without a write order
 	@$(BIN)/python -m benchmarks.sorted_join $(ARGS)
 
-bench-plan: $(INSTALLED) $(JAR) ## planning of up to 1,000,000 partitions, beside Iceberg and Parquet, and of joins
+bench-plan: $(INSTALLED) $(JAR) ## planning of up to 1,000,000 partitions, beside Iceberg and Parquet, of joins, and of wide tables
 	@$(BIN)/python -m benchmarks.plan_scan
 	@$(BIN)/python -m benchmarks.plan_alone
 	@$(BIN)/python -m benchmarks.plan_peers
 	@$(BIN)/python -m benchmarks.plan_join $(ARGS)
+	@$(BIN)/python -m benchmarks.wide_tables
 
 bench-plan-query: $(INSTALLED) $(JAR) ## planning of a join of five tables, beside Parquet
 	@$(BIN)/python -m benchmarks.plan_query $(ARGS)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.transaction.lake import append, latest, make
+from tests.transaction.lake import append, latest, make, regions, stage
 
 import pennon
 from pennon.errors import (
@@ -25,6 +25,8 @@ from pennon.maintenance.expire import expire
 from pennon.namespace import PartitionedNamespace
 from pennon.namespace.rows import row_delete, row_merge, row_update
 from pennon.namespace.rows.row_scan import read_plan
+from pennon.transaction import Committed, Transaction
+from pennon.transaction.concurrency.outcome import Outcome
 from pennon.transaction.staging.abandonment import abandon
 
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.string(), "v": pa.int64()})
@@ -222,3 +224,38 @@ def test_rows_are_staged_and_given_up_though_their_base_expired(tmp_path: Path) 
     assert sorted(Path(base.location).rglob("*.lance")) != before
     assert abandon(base.location, staged, {})
     assert sorted(Path(base.location).rglob("*.lance")) == before
+
+
+def test_a_commit_whose_version_has_expired_gives_the_newest(tmp_path: Path) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    transaction = Transaction(base)
+    transaction.append(stage(base, {2: "eu"}))
+    outcome = transaction.commit()
+    append(latest(base), {3: "eu"})
+    expire(base.location, older_than=later(), retain_last=1)
+    assert isinstance(outcome, Committed)
+    assert outcome.version < outcome.snapshot.version
+    assert regions(outcome.snapshot) == {"eu": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("statement", ["append", "update", "delete"])
+def test_a_statement_whose_table_goes_behind_its_commit_gives_its_version(
+    table: PartitionedNamespace, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = table.version
+    committed = Transaction.commit
+
+    def commit_and_drop(transaction: Transaction) -> Outcome:
+        outcome = committed(transaction)
+        drop(table.location)
+        return outcome
+
+    monkeypatch.setattr(Transaction, "commit", commit_and_drop)
+    arguments: dict[str, tuple[object, ...]] = {
+        "append": (rows(3),),
+        "update": ({"v": "v + 1"}, "id = 1"),
+        "delete": ("id = 1",),
+    }
+    assert getattr(table, statement)(*arguments[statement]) == before + 1
+    with pytest.raises(TableNotFound):
+        table.refresh()

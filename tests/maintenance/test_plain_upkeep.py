@@ -8,14 +8,19 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from tests.present import present
 
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.layouts.plain_snapshot import open_plain
 from pennon.errors import PlainDatasetRefused, TableVersionNotFound
+from pennon.maintenance import plain_upkeep
 from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.compact import compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
+from pennon.manifest.versions.expiry_notice import expiring
+from pennon.manifest.versions.tags import tags_of
 
 
 @pytest.fixture
@@ -69,6 +74,21 @@ def test_what_a_dry_run_of_an_expiry_lists_is_what_goes(path: str) -> None:
     assert any(file.startswith("data/") for file in done.files)
     assert ids(path, 3) == [0, 1, 2, 10, 11, 12]
     assert len(ids(path)) == 11
+
+
+def test_an_expiry_takes_what_another_has_removed_since_it_looked_for_gone(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = present(open_plain(path, None, None, {}))
+    listed = list(looked.manifest.versions())
+    expire(path, older_than=later(), retain_last=1)
+    monkeypatch.setattr(plain_upkeep, "listed_versions", lambda _: listed)
+    leaf = plain_upkeep.files_of_dataset(looked)
+    assert plain_upkeep.files_of_versions_alone(leaf, [1, 2, 3]) == []
+    with expiring(looked.manifest, 4, table=path):
+        assert [tag.version for tag in tags_of(looked.manifest).values()] == [7]
+        plain_upkeep.remove_versions(looked, [1, 2, 3])
+    assert ids(path) == [0, 1, 3, 4, 5, 10, 11, 12, 13, 14, 15]
 
 
 def test_what_no_version_needs_is_removed(path: str) -> None:

@@ -24,6 +24,8 @@ from pennon.manifest.format.change_notice import ALTERED
 from pennon.namespace import PartitionedNamespace
 from pennon.transaction.writer_fence import without_writers
 
+REFUSED = "soundex(_change_type) = 'N000'"
+
 
 @pytest.mark.parametrize(
     "change",
@@ -89,3 +91,29 @@ def test_a_procedure_that_is_refused_names_the_table(
     lake.create_table("shop.orders", schema, properties=properties).append([{"id": 1}])
     with pytest.raises(refused, match=r" lance\.shop\.orders[: ]"):
         call(Catalog("lance", str(tmp_path)), procedure, {"table": "shop.orders", **arguments})
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda table: table.changes(2),
+        lambda table: table.metadata("changes"),
+        lambda table: table.scan(REFUSED).to_arrow(),
+        lambda table: table.scan(REFUSED).to_datafusion(),
+        lambda table: table.scan(REFUSED).count_rows(),
+        lambda table: table.delete(REFUSED),
+        lambda table: table.update({"id": 1}, REFUSED),
+    ],
+    ids=["changes", "metadata", "rows", "frame", "count", "delete", "update"],
+)
+def test_what_cannot_be_read_names_the_table(
+    tmp_path: Path, read: Callable[[PartitionedNamespace], object]
+) -> None:
+    lake = pennon.connect(tmp_path)
+    lake.create_namespace("shop")
+    schema = pa.schema({"id": pa.int64(), "_change_type": pa.string()})
+    orders = lake.create_table("shop.orders", schema)
+    orders.append([{"id": 1, "_change_type": "new"}])
+    with pytest.raises(PennonError, match=r"lance\.shop\.orders") as refused:
+        read(orders)
+    assert orders.location not in str(refused.value)

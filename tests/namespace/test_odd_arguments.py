@@ -95,7 +95,7 @@ def test_every_public_method_refuses_arguments_of_other_types(
 
 
 @pytest.mark.parametrize("function", [pennon.open, pennon.create, pennon.connect])
-@pytest.mark.parametrize("odd", [0, None, b"x", ["x"], ""])
+@pytest.mark.parametrize("odd", [0, None, b"x", ["x"], "", "~nobody_of_this_name"])
 def test_a_path_is_a_text_or_a_path(function: Callable[..., object], odd: object) -> None:
     schema = {"schema": SCHEMA} if function is pennon.create else {}
     with pytest.raises(ArgumentRefused, match="Give "):

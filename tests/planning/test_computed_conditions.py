@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import operator
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +28,14 @@ VALUES = [
     ("EU", 7, None),
     ("eu", None, "x"),
 ]
+_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 # Whether plain Python keeps a row.
 Keeps = Callable[[dict], bool]
 ROWS: list[dict[str, Any]] = [
@@ -250,3 +260,21 @@ def test_a_letter_is_no_unit_of_time(tmp_path: Path, unit: str) -> None:
     for call in (f"trunc(d, '{unit}')", f"date_trunc('{unit}', d)"):
         assert len(plan_scan(made.snapshot, f"{call} < DATE '2020-01-01'").table) == 3
         assert len(plan_scan(made.snapshot, f"{call} IS NULL").table) == 3
+
+
+def test_decimals_are_compared_with_doubles_as_doubles(tmp_path: Path) -> None:
+    """Those of 15 digits, of which no two are one double; 0.1D is no tenth, and equal to it."""
+    texts = ["-0.02", "0.00", "0.10", "0.30", "1234567890123.45", "1234567890123.46", "2.00"]
+    values = [Decimal(text) for text in texts]
+    table = pennon.create(str(tmp_path / "t"), pa.schema({"d": pa.decimal128(15, 2)}))
+    table.append(pa.table({"d": pa.array([*values, None], pa.decimal128(15, 2))}))
+    literals = {"0.1D": 0.1, "0.30000000000000004D": 0.1 + 0.2, "-0.0D": 0.0, "2.0F": 2.0}
+    literals |= {f"{value}D": float(value) for value in (*texts, "0.105", "1e300", "-1e300")}
+    for text, double in literals.items():
+        for sign, is_true in _COMPARISONS.items():
+            wanted = [value for value in values if is_true(float(value), double)]
+            rows = table.scan(f"d {sign} {text}").to_arrow()["d"].to_pylist()
+            assert sorted(rows) == sorted(wanted), (sign, text)
+    assert table.scan("d IN (0.1D, 2)").count_rows() == 2
+    with pytest.raises(PredicateNotEvaluable):
+        table.scan("d IN (0.3D, 0.1000000000000000001BD)").count_rows()

@@ -23,9 +23,9 @@ from pennon.errors import FragmentFailed
 from pennon.execution import engine
 from pennon.plan import Group, Join, JoinType, PlanNode, Project, Side
 from pennon.pushdown import query
+from pennon.pushdown.join_order import filters_first
 from pennon.pushdown.partners import PASSES
 from pennon.pushdown.query import fragment_query
-from pennon.pushdown.selects.join_order import filters_first
 
 MONEY = pa.decimal128(9, 2)
 KEYS = {

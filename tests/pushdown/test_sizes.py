@@ -22,8 +22,8 @@ from pennon.plan import (
     Union,
 )
 from pennon.pushdown import Semantics
+from pennon.pushdown.join_order import BuiltSides
 from pennon.pushdown.query import fragment_query
-from pennon.pushdown.selects.join_order import BuiltSides
 from pennon.pushdown.sizes import MOST_PAIRS, sizes_of
 
 ROWS = 1_000_000

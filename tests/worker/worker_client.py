@@ -236,6 +236,7 @@ class Driver:
             "implementation": "dir",
             "storage": storage,
             "options": {},
+            "has_time": False,
         }
 
     def ask(self, op: str, **fields: object) -> dict:

@@ -158,14 +158,29 @@ def plain_path(place: str) -> str:
 def absolute_place(place: str) -> str:
     """Give a path or URL its one spelling, so that it means the same in every process.
 
+    Raises:
+        ArgumentRefused: It begins with the home of a user that is not known.
+
     Example:
         >>> absolute_place("/data/../lake/"), absolute_place("s3://bucket/lake/")
         ('/lake', 's3://bucket/lake')
     """
     text = plain_path(place)
     if text and is_local(text):
-        text = os.path.abspath(Path(text).expanduser())  # noqa: PTH100 - keeps `..` out
+        text = os.path.abspath(_at_home(text))  # noqa: PTH100 - keeps `..` out
     return text.rstrip("/") or text
+
+
+def _at_home(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ArgumentRefused(
+            function="pennon",
+            parameter="path",
+            why=f"{path} begins with the home of a user that is not known",
+            expected=f"./{path} for a folder of that name",
+        ) from error
 
 
 def stated_place(place: str | os.PathLike[str], parameter: str = "path") -> str:
@@ -176,7 +191,8 @@ def stated_place(place: str | os.PathLike[str], parameter: str = "path") -> str:
         parameter: What the user calls it.
 
     Raises:
-        ArgumentRefused: It is empty, which would mean the folder that the process runs in.
+        ArgumentRefused: It is empty, which would mean the folder that the process runs in, or it
+            begins with the home of a user that is not known.
     """
     text = os.fspath(place)
     if not text.strip():

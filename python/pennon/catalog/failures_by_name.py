@@ -23,6 +23,7 @@ from pennon.errors import (
     TableNotFound,
     TableVersionNotFound,
     TransactionModeChanged,
+    UnsupportedTableChange,
     WriteConflict,
     WriteTypeMismatch,
 )
@@ -50,6 +51,7 @@ _KNOW_THE_FOLDER: Final[Mapping[type[PennonError], str]] = {
     TableNotFound: "table",
     TableVersionNotFound: "table",
     TransactionModeChanged: "table",
+    UnsupportedTableChange: "table",
     WriteConflict: "table",
     WriteTypeMismatch: "table",
 }
@@ -79,6 +81,7 @@ def by_name(table: str) -> Iterator[None]:
         TableNotFound: It was dropped meanwhile.
         TableVersionNotFound: A plain dataset has no such version.
         TransactionModeChanged: The table's transactions become, or became, others.
+        UnsupportedTableChange: The table does not allow it.
         WriteConflict: Another commit came first.
         WriteTypeMismatch: A value does not fit its column.
 

@@ -77,12 +77,12 @@ class ManifestColumnsLost(PennonError):
 
 
 class ManifestRowDoubled(PennonError):
-    """Two rows of ``__manifest`` are one object: its rows would be read twice."""
+    """Two rows of ``__manifest`` are one object: neither readers nor writers know which it is."""
 
     condition = "MANIFEST_ROW_DOUBLED"
     template = (
-        "Cannot read {location}: version {version} of its __manifest has {count} table rows with"
-        " the object_id {object_id}. Delete all but one of them, or open an earlier version."
+        "Cannot use {location}: version {version} of its __manifest has {count} rows with the"
+        " object_id {object_id}. Run `pennon repair {location}`, or open an earlier version."
     )
     sql_state = "55000"
 

@@ -40,6 +40,7 @@ from pennon.maintenance.leaf_references import LeafVersion, named_versions, reco
 from pennon.maintenance.leaves.leaf_files import LeafFiles, manifest_path
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.maintenance.plain_upkeep import (
+    clean_up_versions,
     files_of_dataset,
     files_of_versions_alone,
     plain_dataset,
@@ -51,6 +52,7 @@ from pennon.manifest.dataset.expired_versions import mark_expired
 from pennon.manifest.dataset.storage import (
     MANIFEST,
     StorageOptions,
+    is_not_found,
     listed_versions,
     open_manifest,
     present_versions,
@@ -220,7 +222,7 @@ def _remove_expired(
         for _ in range(0 if dry_run else _ATTEMPTS):
             if not settled:
                 return
-            _clean_up(manifest, location, settled)
+            clean_up_versions(manifest, settled, location)
             # One may have been held by a tag that is gone by now, as another expiry has one.
             settled = sorted(_present(manifest).intersection(settled) - tagged_versions(manifest))
     if settled and not dry_run:  # Lance's clean-up is silent of files that it may not remove
@@ -230,14 +232,6 @@ def _remove_expired(
             problem=f"the files of version {settled[0]} cannot be removed",
             advice="Check the permissions",
         )
-
-
-def _clean_up(manifest: lance.LanceDataset, location: str, versions: Sequence[int]) -> None:
-    try:
-        manifest.cleanup_old_versions(versions=list(versions), error_if_tagged_old_versions=False)
-    except (OSError, RuntimeError, ValueError) as error:
-        if "not found" not in str(error).lower():  # another expiry takes the same
-            raise storage_failure("expire versions of", location, error) from error
 
 
 def _settled(
@@ -418,7 +412,7 @@ def _forget_records(
         try:
             merge.conflict_retries(0).execute(table_of_rows(records, manifest.schema))
         except (OSError, RuntimeError) as error:
-            if not is_conflict(error):
+            if not is_conflict(error) and not is_not_found(error):
                 raise storage_failure("commit to", location, error) from error
         else:
             keep_small(manifest)

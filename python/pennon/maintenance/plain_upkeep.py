@@ -13,10 +13,16 @@ from pennon.catalog.layouts.plain_snapshot import PlainSnapshot, open_plain
 from pennon.errors import NamespaceHasNoManifest, StorageFailure
 from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version, transaction_path
 from pennon.manifest.dataset.commit_conflict import is_conflict
-from pennon.manifest.dataset.storage import StorageOptions, storage_failure
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    is_not_found,
+    listed_versions,
+    storage_failure,
+)
 
 __all__ = [
     "CompactedFragments",
+    "clean_up_versions",
     "compact_fragments",
     "files_of_dataset",
     "files_of_versions_alone",
@@ -124,12 +130,17 @@ def files_of_versions_alone(leaf: LeafFiles, versions: Sequence[int]) -> list[st
     """
     doomed = set(versions)
     lost, kept = set[str](), leaf.of(leaf.detached)
-    for entry in leaf.main.versions():
+    for entry in listed_versions(leaf.main):
         version = int(entry["version"])
-        dataset = leaf.main.checkout_version(version)
         files = lost if version in doomed else kept
+        try:
+            dataset = leaf.main.checkout_version(version)
+            made_by = dataset.read_transaction(version)
+        except (OSError, ValueError) as error:
+            if is_not_found(error):  # another expiry has removed it since it was listed
+                continue
+            raise storage_failure("read", str(leaf.main.uri), error) from error
         files.update(files_of_version(dataset))
-        made_by = dataset.read_transaction(version)
         if made_by is not None:
             files.add(transaction_path(made_by))
         numbers = (version, _LAST_VERSION - version)
@@ -138,17 +149,34 @@ def files_of_versions_alone(leaf: LeafFiles, versions: Sequence[int]) -> list[st
 
 
 def remove_versions(snapshot: PlainSnapshot, versions: Sequence[int]) -> None:
+    """Remove versions of a plain dataset; as ``clean_up_versions``."""
+    clean_up_versions(snapshot.manifest, versions, snapshot.location)
+
+
+def clean_up_versions(dataset: lance.LanceDataset, versions: Sequence[int], location: str) -> None:
     """Remove versions of the main branch, and the files that they alone need.
+
+    Those that a tag holds stay, and those that another expiry takes at the same time are no error.
+
+    Args:
+        dataset: The dataset, or ``__manifest``, at any version.
+        versions: The versions.
+        location: The table, for errors.
 
     Raises:
         StorageFailure: The storage refused.
     """
-    try:
-        snapshot.manifest.cleanup_old_versions(
-            versions=list(versions), error_if_tagged_old_versions=False
-        )
-    except (OSError, RuntimeError, ValueError) as error:
-        raise storage_failure("expire versions of", snapshot.location, error) from error
+    for attempt in range(_ATTEMPTS):
+        try:
+            dataset.cleanup_old_versions(
+                versions=list(versions), error_if_tagged_old_versions=False
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            # Lance lists tags and versions, and then reads those that went in between.
+            if not is_not_found(error) or attempt == _ATTEMPTS - 1:
+                raise storage_failure("expire versions of", location, error) from error
+        else:
+            return
 
 
 def restore_dataset(snapshot: PlainSnapshot, target: PlainSnapshot) -> int:

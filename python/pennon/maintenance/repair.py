@@ -1,16 +1,17 @@
-"""``pennon repair``: restore the columns and keys of ``__manifest`` that a foreign writer dropped.
+"""``pennon repair``: mends what foreign writers, clean-ups and lost files did to a namespace.
 
 Keys of the metadata come back from earlier versions of the manifest (`lost_metadata`). Columns
 first from the manifest's own earlier versions, row by row. What no earlier version contains (they
 were cleaned up, or the row is newer) is read back from the leaves: a leaf's rows must give one
 partition tuple. Which version of a leaf was meant follows from the statistics of its row where
-these fit one version; else the repair stops and lists the versions.
+these fit one version; else the repair stops and lists the versions. Rows that contradict each other
+or their leaves' files are mended last (`mended_rows`), and one commit writes all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import lance
 import pyarrow as pa
@@ -20,19 +21,30 @@ from pennon.errors import ManifestNotRepairable, PennonError
 from pennon.leaf import open_leaf
 from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, OneTuple, tuple_of_rows
 from pennon.maintenance.checks.manifest_rows import RawRow, RawRows
-from pennon.maintenance.checks.missing_files import missing_files
 from pennon.maintenance.leaf_versions import VersionUnknown, forgotten_version
 from pennon.maintenance.leaves.partition_values import RowValues
 from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.maintenance.mended_rows import mended_rows
 from pennon.manifest import Snapshot
+from pennon.manifest.commits.repair_commit import replace_rows, write_keys
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers
 from pennon.manifest.format.columns import PARTITION_PREFIX, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR
-from pennon.manifest.format.properties import SALT, STRONG, TRANSACTION, read_schema, read_specs
+from pennon.manifest.format.properties import (
+    SALT,
+    STRONG,
+    TRANSACTION,
+    WRITER_FLAGS,
+    guarded_flags,
+    has_guard,
+    read_schema,
+    read_specs,
+)
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION
-from pennon.manifest.repair.column_repair import add_columns, add_rows, set_guard
-from pennon.manifest.repair.lost_metadata import restore_keys
+from pennon.manifest.format.statistics import COUNTED_VERSION
+from pennon.manifest.repair.lost_metadata import lost_keys
 from pennon.spec import NamespaceSchema, PartitionSpec
+from pennon.spec.json_text import object_or_empty
 
 __all__ = ["Repaired", "repair"]
 
@@ -41,46 +53,58 @@ _Values = dict[str, pa.Scalar]
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What a repair did.
+    """What a repair did, or would do.
 
     Args:
         location: The namespace.
         version: The version of its manifest afterwards.
+        version_before: The version that was mended: a rollback to it undoes the repair.
         columns: The columns that were restored; none where nothing was lost.
         from_version: The earlier version of the manifest that they came from, if any.
         leaves_read: Leaves whose rows were read, because no earlier version had their values.
         notes: What a person should know.
         keys: The keys of the metadata that were restored.
-        lacking: Partitions whose files are gone, each with the ways out; a repair makes none up.
+        rows: What was done with rows of the manifest and partitions, and what was lost.
     """
 
     location: str
     version: int
+    version_before: int
     columns: Sequence[str] = ()
     from_version: int | None = None
     leaves_read: int = 0
     notes: Sequence[str] = ()
     keys: Sequence[str] = ()
-    lacking: Sequence[str] = ()
+    rows: Sequence[str] = ()
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there was something to mend."""
+        return bool(self.columns or self.keys or self.rows)
 
 
 def repair(
     location: str,
     storage_options: StorageOptions | None = None,
     *,
+    dry_run: bool = False,
+    keep_whole_files: bool = False,
     progress: Progress = no_progress,
 ) -> Repaired:
-    """Restore the columns and metadata keys that a foreign writer dropped from ``__manifest``.
+    """Mend a namespace: lost columns and metadata, rows that stand twice, leaves without files.
 
-    Partitions whose files are gone are listed.
+    All rows and columns are written in one commit, lost metadata in one before it.
 
     Args:
         location: Path or URL of the namespace.
         storage_options: Given to Lance; never printed.
+        dry_run: Whether to tell only what would be done.
+        keep_whole_files: Whether partitions with files that are gone, or torn, keep the rows of
+            their other files; else they are set aside, and their folders stay.
         progress: Told after every leaf that is read.
 
     Returns:
-        What was restored, and from what. The writer guard is set where something was lost.
+        What was mended, and from what. The writer guard is set where something was lost.
 
     Raises:
         ManifestNotRepairable: A leaf's rows give no tuple or several, or it cannot be told which
@@ -90,42 +114,54 @@ def repair(
     Spec: "Manifest Table Schema", "Multi-Partition Transaction (Strong)".
     """
     options = storage_options or {}
-    restored = restore_keys(location, _spec_versions(location, options), options)
-    keys = () if restored is None else restored.keys
-    repairing = _Repair.of(location, options)
-    if not repairing.lost:
-        snapshot = Snapshot.open(location, storage_options=options)
-        lacking = tuple(missing_files(snapshot, progress))  # missing files are reported beside it
-        version = snapshot.version
-        if restored is None:
-            note = "no column and no key is missing"
-            return Repaired(location, version, notes=(note,), lacking=lacking)
-        return Repaired(location, version, (), restored.from_version, keys=keys, lacking=lacking)
-    earlier = repairing.earlier()
-    repairing.take(earlier)
-    leaves = repairing.read_leaves(progress)
-    columns = repairing.table()
-    manifest = set_guard(location, int(repairing.manifest.version), options)
-    version = add_columns(manifest, location, columns)
-    records = repairing.lost_records(earlier)
-    if records is not None:
-        version = add_rows(location, records, options)
-    snapshot = Snapshot.open(location, version, storage_options=options)
-    return Repaired(
+    manifest = open_manifest(location, storage_options=options)
+    version = int(manifest.version)
+    raw = RawRows.read(location, manifest)
+    lost = lost_keys(location, manifest, _spec_versions(raw), options)
+    metadata = {**manifest.metadata, **lost.values}
+    columns = _Columns.of(location, options, manifest, metadata, raw)
+    if not (lost.values or columns.lost):
+        Snapshot.open(location, version, storage_options=options)  # which tells other damages
+    earlier = columns.restore(progress)
+    mended = mended_rows(
         location,
         version,
-        tuple(repairing.lost),
-        None if earlier is None else int(earlier.version),
-        leaves,
-        tuple(repairing.notes),
-        keys,
-        tuple(missing_files(snapshot, progress)),
+        columns.table(earlier),
+        columns.specs,
+        options,
+        keep_whole_files=keep_whole_files,
+        dry_run=dry_run,
+        progress=progress,
     )
+    source = lost.from_version if earlier is None else int(earlier.version)
+    done = Repaired(
+        location,
+        version,
+        version,
+        tuple(columns.lost),
+        source,
+        columns.leaves_read,
+        tuple(columns.notes),
+        tuple(lost.values),
+        tuple(mended.changes),
+    )
+    if not done.is_any:
+        return replace(done, notes=("nothing is missing, and no row stands twice",))
+    if dry_run:
+        return done
+    keys = dict(lost.values)
+    if (keys or columns.lost) and not has_guard(metadata):
+        keys[WRITER_FLAGS] = guarded_flags(metadata)
+    if keys:
+        manifest = write_keys(manifest, location, keys)
+        version = int(manifest.version)
+    if columns.lost or mended.changes:
+        version = replace_rows(manifest, location, mended.table, max(columns.specs), options)
+    return replace(done, version=version)
 
 
-def _spec_versions(location: str, options: StorageOptions) -> set[int]:
+def _spec_versions(raw: RawRows) -> set[int]:
     """Give the spec versions that leaves and namespaces are of."""
-    raw = RawRows.read(location, open_manifest(location, storage_options=options))
     return {
         row.parsed.spec_version
         for row in raw.rows
@@ -134,10 +170,13 @@ def _spec_versions(location: str, options: StorageOptions) -> set[int]:
 
 
 @dataclass(slots=True)
-class _Repair:
+class _Columns:
+    """The columns that are lost, and what is known of them."""
+
     location: str
     options: StorageOptions
     manifest: lance.LanceDataset
+    salt: str | None
     schema: NamespaceSchema
     specs: Mapping[int, PartitionSpec]
     raw: RawRows
@@ -145,23 +184,46 @@ class _Repair:
     recovered: dict[str, _Values] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    leaves_read: int = 0
+
     @classmethod
-    def of(cls, location: str, options: StorageOptions) -> _Repair:
-        manifest = open_manifest(location, storage_options=options)
-        metadata = dict(manifest.metadata)
+    def of(
+        cls,
+        location: str,
+        options: StorageOptions,
+        manifest: lance.LanceDataset,
+        metadata: Mapping[str, str],
+        raw: RawRows,
+    ) -> _Columns:
+        """Find the columns that are lost.
+
+        Args:
+            location: The namespace.
+            options: Given to Lance.
+            manifest: Its manifest.
+            metadata: Of it, with the keys that were lost.
+            raw: Its rows.
+        """
         specs = read_specs(metadata, location)
         expected = partition_columns(specs.values())
         if metadata.get(TRANSACTION) == STRONG:
             expected = {READ_VERSION.name: READ_VERSION.type, **expected}
         lost = {name: kind for name, kind in expected.items() if name not in manifest.schema.names}
         schema = read_schema(metadata, location)
-        return cls(
-            location, options, manifest, schema, specs, RawRows.read(location, manifest), lost
-        )
+        salt = metadata.get(SALT)
+        return cls(location, options, manifest, salt, schema, specs, raw, lost)
+
+    def restore(self, progress: Progress) -> lance.LanceDataset | None:
+        """Recover the values of lost columns; give the earlier version that has them, if any."""
+        if not self.lost:
+            return None
+        earlier = self.earlier()
+        self.take(earlier)
+        self.leaves_read = self.read_leaves(progress)
+        return earlier
 
     def earlier(self) -> lance.LanceDataset | None:
         """Open the newest earlier version of this namespace that has the lost columns."""
-        salt = self.manifest.metadata.get(SALT)
         for version in reversed(version_numbers(self.manifest)):
             if version >= self.manifest.version:
                 continue
@@ -171,7 +233,7 @@ class _Repair:
                 continue  # its files were cleaned up
             has_all = set(self.lost) <= set(dataset.schema.names)
             # The first version of a namespace has its columns already, but no metadata yet.
-            if has_all and dataset.metadata.get(SALT) in (salt, None):
+            if has_all and dataset.metadata.get(SALT) in (self.salt, None):
                 return dataset
         return None
 
@@ -180,14 +242,20 @@ class _Repair:
         if earlier is None:
             self.notes.append("no earlier version of __manifest has the columns")
             return
-        rows = earlier.to_table(columns=["object_id", "object_type", *self.lost])
+        rows = earlier.to_table(columns=["object_id", "object_type", "metadata", *self.lost])
         types = {row.object_id: row.object_type for row in self.raw.rows}
+        counted = {row.object_id: _counted_version(row.metadata) for row in self.raw.rows}
         columns = {name: rows[name] for name in self.lost}
         gone = 0
-        ids, kinds = rows["object_id"].to_pylist(), rows["object_type"].to_pylist()
-        for at, (object_id, object_type) in enumerate(zip(ids, kinds, strict=True)):
+        names = ("object_id", "object_type", "metadata")
+        texts = zip(*(rows[name].to_pylist() for name in names), strict=True)
+        for at, (object_id, object_type, metadata) in enumerate(texts):
             if types.get(object_id) == object_type:
                 self.recovered[object_id] = {name: column[at] for name, column in columns.items()}
+                own = counted[object_id]
+                if READ_VERSION.name in columns and own not in (None, _counted_version(metadata)):
+                    # The row is of another time, as a rollback brings it back.
+                    self.recovered[object_id][READ_VERSION.name] = pa.scalar(own, READ_VERSION.type)
             elif object_type in (NAMESPACE, TABLE):
                 gone += 1
         if gone:
@@ -303,15 +371,25 @@ class _Repair:
                 f"{len(unknown)} namespaces without a leaf below have no values, as {unknown[0]}"
             )
 
-    def table(self) -> pa.Table:
-        """Make the lost columns of all rows."""
-        ids = [row.object_id for row in self.raw.rows]
-        columns: dict[str, pa.Array] = {"object_id": pa.array(ids, pa.utf8())}
+    def table(self, earlier: lance.LanceDataset | None) -> pa.Table:
+        """Make all rows with all columns, and those that went with the columns."""
+        rows = self.raw.table
         for name, kind in self.lost.items():
             null = pa.scalar(None, kind)
-            values = [self.recovered.get(id_, {}).get(name, null) for id_ in ids]
-            columns[name] = pa.array([_as(value, kind) for value in values], kind)
-        return pa.table(columns)
+            values = [
+                self.recovered.get(row.object_id, {}).get(name, null) for row in self.raw.rows
+            ]
+            column = pa.array([_as(value, kind) for value in values], kind)
+            rows = rows.append_column(name, column)
+        records = self.lost_records(earlier)
+        if records is None:
+            return rows
+        lacking = [name for name in rows.column_names if name not in records.column_names]
+        for name in lacking:
+            records = records.append_column(
+                name, pa.nulls(len(records), rows.schema.field(name).type)
+            )
+        return pa.concat_tables([rows, records.select(rows.column_names).cast(rows.schema)])
 
     def lost_records(self, earlier: lance.LanceDataset | None) -> pa.Table | None:
         """Give the ``table_version`` rows that went with the columns, of tables still there."""
@@ -325,11 +403,13 @@ class _Repair:
             for object_id in rows["object_id"].to_pylist()
         ]
         kept = rows.filter(pa.array(mask, pa.bool_()))
-        names = [name for name in self.manifest.schema.names if name not in kept.column_names]
-        for name in names:
-            data_type = self.manifest.schema.field(name).type
-            kept = kept.append_column(name, pa.nulls(kept.num_rows, data_type))
         return kept if kept.num_rows else None
+
+
+def _counted_version(metadata: str | None) -> int | None:
+    """Give the version of a leaf that the statistics of its row are of."""
+    text = str(object_or_empty(metadata).get(COUNTED_VERSION, ""))
+    return int(text) if text.isdecimal() else None
 
 
 def _by_column(values: Mapping[str, pa.Scalar]) -> _Values:

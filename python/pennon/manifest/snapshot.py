@@ -26,7 +26,7 @@ from sqlglot import exp
 
 from pennon.arguments import check_process
 from pennon.caching import LOOK, Cache, TableKey, storage_identity, version_identity
-from pennon.errors import ManifestRowDoubled, TableMadeAnew
+from pennon.errors import TableMadeAnew
 from pennon.manifest.bare_timestamps import with_stored_timestamps
 from pennon.manifest.dataset.first_version import when_made
 from pennon.manifest.dataset.select import LeafQuery
@@ -57,6 +57,7 @@ from pennon.manifest.leaves.leaf_names import (
     leaf_spec_versions,
 )
 from pennon.manifest.leaves.leaf_rows import MayMatch, fetched_lists, is_for_index, leaf_rows
+from pennon.manifest.leaves.named_rows import check_single
 from pennon.manifest.leaves.partition_index import PartitionIndex, partition_index
 from pennon.manifest.repair.column_check import check_columns
 from pennon.manifest.repair.lost_metadata import check_metadata_is_there
@@ -291,7 +292,7 @@ class Snapshot:
     def _shown(self, rows: pa.Table, others: Sequence[str]) -> pa.Table:
         """Make what ``leaves`` returns of rows of the manifest."""
         rows = self._only_leaves(rows)
-        self._refuse_doubled(rows["object_id"])
+        check_single(rows["object_id"], self.location, self.version)
         check_located(rows, location=self.location, version=self.version)
         references = self._references(rows)
         metadata = rows["metadata"]
@@ -348,20 +349,6 @@ class Snapshot:
             others = names.filter(pc.invert(is_leaf)).to_pylist()
             check_no_leaves(others, self.specs, location=self.location, version=self.version)
         return rows.filter(is_leaf)
-
-    def _refuse_doubled(self, names: pa.ChunkedArray) -> None:
-        """Raise for two rows of one leaf: its rows would count twice."""
-        if pc.count_distinct(names).as_py() == len(names):
-            return
-        counts = names.value_counts()
-        at = pc.index(pc.greater(counts.field("counts"), 1), value=True).as_py()
-        doubled = counts[at].as_py()
-        raise ManifestRowDoubled(
-            location=self.location,
-            version=self.version,
-            count=doubled["counts"],
-            object_id=doubled["values"],
-        )
 
     def _read_versions(self, rows: pa.Table, silent: pa.ChunkedArray | None) -> pa.ChunkedArray:
         """Fill in the newest recorded version of the silent rows."""

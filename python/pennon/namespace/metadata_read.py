@@ -34,8 +34,8 @@ def read_metadata_table(table: Table, name: str) -> pa.Table:
     if definition is None:
         near = f"the metadata tables of {table.name} are {', '.join(sorted(metadata_tables))}"
         raise TableNotFound(table=f"{table.name}.{name}", near=near)
-    schema = definition.schema(table.snapshot)
     with by_name(table.name), naming_causes_at(table.snapshot):
+        schema = definition.schema(table.snapshot)
         parts = definition.rows(table.snapshot, Selection(tuple(schema.names)))
         tables = [part.select(schema.names).cast(schema) for part in parts]
     return pa.concat_tables(tables) if tables else schema.empty_table()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Self
 
@@ -9,7 +10,7 @@ from pennon.arguments import as_names, check_least, checked_methods
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.tables.opened_location import check_is_there, missed_by_name
 from pennon.catalog.tables.row_history import read_changes
-from pennon.errors import NamespacePinned
+from pennon.errors import NamespacePinned, PennonError
 from pennon.manifest.versions.dataset_history import dataset_history
 from pennon.manifest.versions.history import HistoryEntry, history
 from pennon.manifest.versions.tags import Tag, tags_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenTable"]
 
+_LOG: Final = logging.getLogger(__name__)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
@@ -355,9 +357,15 @@ class OpenTable:
         return described_html(self._table)
 
     def _follow(self) -> None:
-        """Go to what maintenance has made, but for an object that stays at its version."""
+        """Go to what a commit has made, but for an object that stays at its version.
+
+        The commit stands. What fails here would tell that it failed, and is met by the next use.
+        """
         if not self._is_pinned:
-            self.refresh()
+            try:
+                self.refresh()
+            except (PennonError, OSError) as error:
+                _LOG.warning("the newest version of %s is not opened: %s", self.name, error)
 
     def _check_unpinned(self, verb: str) -> None:
         if self._is_pinned:

@@ -65,7 +65,8 @@ class TableRows(OpenTable):
         snapshot = self.snapshot
         if version is not None:
             snapshot = self._at(version).snapshot
-        return Scan(snapshot, where, None if columns is None else as_names(columns))
+        chosen = None if columns is None else as_names(columns)
+        return Scan(snapshot, where, chosen, table=self.name)
 
     def append(self, rows: object) -> int:
         """Add rows, in one commit.
@@ -175,7 +176,7 @@ class TableRows(OpenTable):
         version = run_beside_maintenance(
             lambda: self._current("delete from"), lambda table: delete_where(table, where)
         )
-        self.refresh()
+        self._follow()
         return version
 
     def update(self, values: Mapping[str, object], where: str | None = None) -> int:
@@ -219,7 +220,7 @@ class TableRows(OpenTable):
         version = run_beside_maintenance(
             lambda: self._current("update"), lambda table: update_where(table, values, where)
         )
-        self.refresh()
+        self._follow()
         return version
 
     def merge(self, source: object, on: str | Sequence[str]) -> Merge:
@@ -269,5 +270,5 @@ class TableRows(OpenTable):
             version = run_beside_maintenance(lambda: self._current(verb), written)
         else:
             version = written(self._current(verb))
-        self.refresh()  # which may be at a later version: other writers have theirs
+        self._follow()  # to what may be a later version: other writers have theirs
         return version

@@ -94,11 +94,20 @@ class Maintenance:
         """
         return check(self.location, self.storage_options, version=version, progress=progress)
 
-    def repair(self, progress: Progress = no_progress) -> Repaired:
-        """Restore what another writer took from ``__manifest``.
+    def repair(
+        self,
+        progress: Progress = no_progress,
+        *,
+        dry_run: bool = False,
+        keep_whole_files: bool = False,
+    ) -> Repaired:
+        """Mend what other writers, clean-ups and lost files did to the table.
 
         Args:
             progress: Called with how far it is.
+            dry_run: Whether to tell only what would be done.
+            keep_whole_files: Whether partitions of which files are gone, or torn, keep the rows of
+                the others; else they are set aside.
 
         Raises:
             ManifestNotRepairable: What was lost stands nowhere else.
@@ -111,7 +120,13 @@ class Maintenance:
             >>> letters.maintenance.repair().columns
             ()
         """
-        done = repair(self.location, self.storage_options, progress=progress)
+        done = repair(
+            self.location,
+            self.storage_options,
+            dry_run=dry_run,
+            keep_whole_files=keep_whole_files,
+            progress=progress,
+        )
         self.refresh()
         return done
 

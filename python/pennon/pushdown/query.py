@@ -33,13 +33,13 @@ from pennon.predicate.expressions.times.zoned_times import uses_zone
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import Typed, cast, is_carried, is_plain
+from pennon.pushdown.join_order import BuiltSides, filters_first
 from pennon.pushdown.known_ranges import range_below
 from pennon.pushdown.selects.aggregated import aggregated
 from pennon.pushdown.selects.filtered import filtered
 from pennon.pushdown.selects.grouped import Aggregate, grouped, is_over_groups
 from pennon.pushdown.selects.grouping_sets import grouping_sets
 from pennon.pushdown.selects.join_conditions import null_aware_pair
-from pennon.pushdown.selects.join_order import BuiltSides, filters_first
 from pennon.pushdown.selects.joined import joined, only_row, restricted_to_keys
 from pennon.pushdown.selects.ordered import Limits, first_rows, ordered_by
 from pennon.pushdown.selects.selected import (

@@ -25,6 +25,7 @@ from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Sna
 from pennon.manifest.commits.commit_lookup import find_commit, is_any_there, rewritten_leaves
 from pennon.manifest.commits.turn import Turn
 from pennon.manifest.commits.waiting import wait_for_others
+from pennon.manifest.dataset.storage import open_manifest
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.transaction_mode import STRONG
 from pennon.manifest.versions.retention import writer_grace
@@ -78,13 +79,21 @@ def commit_strong(
 
     Spec: "Multi-Partition Transaction (Strong)", "Commit Behavior".
     """
-    try:
-        return _alone(base, changes, identity, operation, read)
-    except (SnapshotNotFound, StorageFailure, LeafMissing, OSError, pa.ArrowInvalid):
-        # Files of the base are gone, as Lance or Arrow say it: expired, or dropped with the table.
-        if _is_there(base):
-            raise
-    return _tried_on_newest(base, changes, identity, operation, read)
+    for _ in range(_MAX_ATTEMPTS):
+        try:
+            return _alone(base, changes, identity, operation, read)
+        except (StorageFailure, LeafMissing, OSError, pa.ArrowInvalid):
+            # Files of the base are gone, as Lance or Arrow say it: expired, or dropped with the
+            # table.
+            if _is_there(base):
+                raise
+        except SnapshotNotFound:  # of the base, or of a version that it was rebased on
+            pass
+        following = _on_newest(base, changes, identity, read)
+        if not isinstance(following, Snapshot):
+            return following
+        base, identity = following, identity.tried()
+    return Retryable(_MAX_ATTEMPTS)
 
 
 def commit_together(
@@ -111,23 +120,27 @@ def commit_together(
 
 def _is_there(base: Snapshot) -> bool:
     try:
+        # Lance remembers a version that it has read, be it there or not.
+        open_manifest(base.location, base.version, storage_options=base.storage_options)
         _opened(base, base.version)
     except SnapshotNotFound:
         return False
     return True
 
 
-def _tried_on_newest(
+def _on_newest(
     base: Snapshot,
     changes: Mapping[str, Change],
     identity: CommitIdentity,
-    operation: str | None,
     read: ReadSets | None,
-) -> Outcome:
-    """Commit where the base has expired: rows to add fit every version, the rest fits none.
+) -> Snapshot | Outcome:
+    """Say how to go on where the base has expired: rows to add fit every version, the rest none.
 
     Rows that are made of what a statement read are of the rest: it is no longer known whether
     others have changed that.
+
+    Returns:
+        The version to add the rows to, or how the commit ended.
     """
     newest = _opened(base, None)
     made = _made_before(newest, identity)
@@ -141,7 +154,7 @@ def _tried_on_newest(
         values = next((state.values for state in states.values()), {})
         reason = f"version {base.version}, which the statement read, has expired meanwhile"
         return Conflicted(partition_text(values), reason)
-    return _alone(newest, changes, identity, operation)
+    return newest
 
 
 def _made_before(snapshot: Snapshot, identity: CommitIdentity) -> Committed | None:

@@ -14,11 +14,13 @@ that Lance lets nothing be rebased over: one of the two is seen by the other.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from pennon.errors import SnapshotNotFound
 from pennon.leaf.changes.row_changes import change_rows, has_same_fragments
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.write.leaf_commit import append_fragments, remove_fragments, replace_fragments
@@ -149,13 +151,11 @@ def _registered(base: Snapshot, changes: Mapping[str, Change]) -> Snapshot | Non
         ]
         outcome = commit_leaves(snapshot, rows, removed)
         if isinstance(outcome, ManifestCommitted):
-            version: int | None = outcome.version
+            with contextlib.suppress(SnapshotNotFound):  # of a version that has expired since
+                return _newest(base, outcome.version)
         else:
-            version = None
             wait_for_others(attempt)
-        snapshot = _newest(base, version)
-        if version is not None:
-            return snapshot
+        snapshot = _newest(base)
     return None
 
 

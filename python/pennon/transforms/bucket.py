@@ -116,9 +116,8 @@ class Bucket(HashBuckets):
         return one_of_values(column, self.apply([literals]))
 
     def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
-        """Give ``bucket``."""
-        del source_types
-        return "bucket"
+        """Give ``bucket``; Spark has times in another unit than the one that is hashed."""
+        return None if pa.types.is_time(plain_type(source_types[0])) else "bucket"
 
 
 @dataclass(frozen=True, slots=True)

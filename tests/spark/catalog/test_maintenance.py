@@ -67,10 +67,13 @@ def test_a_damaged_manifest_is_named_and_repaired(spark: SparkSession, table: st
     manifest = lance.dataset(f"{location_of(spark, table)}/__manifest")
     manifest.update_metadata({WRITER_FLAGS: "0", "schema": None, "partition_spec_v1": None})
     manifest.drop_columns(["read_version", "partition_field_region"])
+    repair = f"CALL lance.system.repair(table => '{table}', dry_run => true)"
+    (planned,) = spark.sql(repair).collect()
+    assert planned.restored_columns == "read_version, partition_field_region"
     assert "pennon repair" in failure_of(spark, f"SELECT * FROM {table}")
     (done,) = spark.sql(f"CALL lance.system.repair(table => '{table}')").collect()
     assert done.restored_columns == "read_version, partition_field_region"
-    assert done.restored_keys == "partition_spec_v1, schema"
+    assert (done.restored_keys, done.mended_rows) == ("partition_spec_v1, schema", "")
     assert rows_of(spark, f"SELECT * FROM {table}") == [(1, "eu"), (2, "eu"), (3, None)]
     assert violations(spark, table) == []
 

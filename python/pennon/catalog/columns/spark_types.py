@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from pennon.errors import MalformedMessage, UnsupportedColumnType
 from pennon.spec.length_limit import LENGTH_LIMIT
+from pennon.starting_jvm import starting_jvm
 
 __all__ = [
     "CURRENT_DEFAULT",
@@ -67,6 +68,7 @@ _TIMES: Final[Mapping[str, pa.DataType]] = {
     "time(6)": pa.time64("us"),
     "time(9)": pa.time64("ns"),
 }
+_BEFORE_4_3: Final = ("4.1.", "4.2.")
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 # The collation of plain bytes; under another one equal values would have other bytes, which
 # partition values, filters and joins in the workers compare.
@@ -202,7 +204,8 @@ def _lacking(column: pa.Field, *, has_time: bool) -> str | None:
         _spark_field(column, ())
     except UnsupportedColumnType as error:
         return f"{error.parameters['type']} of {error.parameters['column']}"
-    time = None if has_time else _time_within(column.name, column.type)
+    is_finished = has_time and not starting_jvm().spark.startswith(_BEFORE_4_3)
+    time = None if is_finished else _time_within(column.name, column.type)
     return None if time is None else f"{time} without spark.sql.timeType.enabled in Spark 4.3"
 
 

@@ -77,9 +77,11 @@ class PlainTable(StoredTable):
         """There is no partition to compute."""
 
     def staged_schema(self, columns: pa.Schema) -> pa.Schema:
-        """Give the types that Lance stores."""
-        del columns
-        return self.snapshot.stored_schema
+        """Give the types that Lance stores; a column that the query has not is NULL."""
+        stored = self.snapshot.stored_schema
+        if len(columns) == len(stored):
+            return stored
+        return pa.schema([column for column in stored if column.name in columns.names])
 
     @staticmethod
     def stage(

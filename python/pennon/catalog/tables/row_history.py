@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pennon.catalog.failures_by_name import by_name
 from pennon.errors import ChangeRangeReversed, UnknownColumn
 from pennon.metadata_tables.changes_table import change_schema, changes_between
 from pennon.spec.value_text import python_rows
@@ -32,15 +33,19 @@ def read_changes(end: Table, start: Table, key: Sequence[str]) -> pa.Table:
     Raises:
         ChangeRangeReversed: The start is behind the end.
         UnknownColumn: A column of the key is not there.
+        ChangesNotPaired: Several rows of one commit have the same key.
+        ChangesNotKept: A version does not hold its rows.
+        UnsupportedTableChange: The table has a column of a name that changes have.
     """
     snapshot = end.snapshot
     first, last = start.snapshot.version, snapshot.version
     if first > last:
         raise ChangeRangeReversed(table=end.name, start=f"version {first}", end=f"version {last}")
-    schema = change_schema(snapshot)
-    names = key_columns(end, key)
-    parts = changes_between(snapshot, first, last, names)
-    tables = [part.cast(schema) for part in parts]
+    with by_name(end.name):
+        schema = change_schema(snapshot)
+        names = key_columns(end, key)
+        parts = changes_between(snapshot, first, last, names)
+        tables = [part.cast(schema) for part in parts]
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 

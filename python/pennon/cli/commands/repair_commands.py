@@ -46,7 +46,15 @@ def add_repair_commands(commands: Commands[argparse.ArgumentParser]) -> None:
     checked.add_argument("--version", dest="at", type=int, help="a version of its __manifest")
     checked.add_argument("--json", action="store_true", help="print JSON")
     checked.set_defaults(run=_check)
-    repaired = table_command(commands, "repair", "restore manifest columns that a writer dropped")
+    repaired = table_command(
+        commands, "repair", "mend what foreign writers, clean-ups and lost files did to a table"
+    )
+    repaired.add_argument("--dry-run", action="store_true", help="tell only what would be done")
+    repaired.add_argument(
+        "--keep-whole-files",
+        action="store_true",
+        help="keep the rows of whole files in partitions of which others are gone or torn",
+    )
     repaired.set_defaults(run=_repair)
     adopted = commands.add_parser("adopt", help="make existing Lance datasets partitions in place")
     adopted.add_argument("dataset", help="folder or URL of a Lance dataset, or of several")
@@ -138,12 +146,19 @@ def _show(report: CheckReport) -> None:
 
 def _repair(options: argparse.Namespace) -> int:
     with progress_line() as progress:
-        done = repair(location_of(options), pairs(options.storage), progress=progress)
+        done = repair(
+            location_of(options),
+            pairs(options.storage),
+            dry_run=options.dry_run,
+            keep_whole_files=options.keep_whole_files,
+            progress=progress,
+        )
     for note in done.notes:
         print_line(note)
+    restored = "would restore" if options.dry_run else "restored"
     if done.keys:
         print_line(
-            f"{done.location}: restored metadata {', '.join(done.keys)} from earlier versions"
+            f"{done.location}: {restored} metadata {', '.join(done.keys)} from earlier versions"
         )
     if done.columns:
         source = "the leaves"
@@ -151,11 +166,13 @@ def _repair(options: argparse.Namespace) -> int:
             source = f"version {done.from_version} of __manifest"
             if done.leaves_read:
                 source += f" and {done.leaves_read} leaves"
-        print_line(f"{done.location}: restored {', '.join(done.columns)} from {source}")
-    for name in done.lacking:
-        print_line(name)
+        print_line(f"{done.location}: {restored} {', '.join(done.columns)} from {source}")
+    for change in done.rows:
+        print_line(change)
     print_line(f"{done.location} is at version {done.version}")
-    return 1 if done.lacking else 0
+    if done.version != done.version_before:
+        print_line(f"`pennon rollback --version {done.version_before}` undoes the repair")
+    return 1 if options.dry_run and done.is_any else 0
 
 
 def _adopt(options: argparse.Namespace) -> int:

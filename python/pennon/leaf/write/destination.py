@@ -12,7 +12,14 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import Cache, PerObject
-from pennon.errors import LeafMissing, NamespaceHasNoManifest, StorageFailure, TableNotFound
+from pennon.errors import (
+    LeafMissing,
+    NamespaceHasNoManifest,
+    PennonError,
+    SnapshotNotFound,
+    StorageFailure,
+    TableNotFound,
+)
 from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.schema.file_layout import write_layout
 from pennon.leaf.schema.leaf_upgrade import stored_field, upgrade_of
@@ -126,11 +133,11 @@ class Destinations:
         for _ in range(_ATTEMPTS):
             try:
                 return ask()
-            except (LeafMissing, StorageFailure) as error:
+            except (LeafMissing, SnapshotNotFound, StorageFailure) as error:
                 self._turn_to_newest(error)
         return ask()
 
-    def _turn_to_newest(self, error: LeafMissing | StorageFailure) -> None:
+    def _turn_to_newest(self, error: PennonError) -> None:
         """Look leaves up in the newest version from now on; raise the error where that is done.
 
         Raises:

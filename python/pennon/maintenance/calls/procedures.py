@@ -59,9 +59,15 @@ def _check(call: ProcedureCall) -> Rows:
 
 
 def _repair(call: ProcedureCall) -> Rows:
-    done = repair(call.location, call.storage)
+    done = repair(
+        call.location,
+        call.storage,
+        dry_run=call.flag("dry_run"),
+        keep_whole_files=call.flag("keep_whole_files"),
+    )
     columns, keys, notes = ", ".join(done.columns), ", ".join(done.keys), "; ".join(done.notes)
-    return ((done.version, columns, keys, done.from_version, done.leaves_read, notes),)
+    mended = "\n".join(done.rows)
+    return ((done.version, columns, keys, done.from_version, done.leaves_read, notes, mended),)
 
 
 def _adopt(call: ProcedureCall) -> Rows:
@@ -166,8 +172,8 @@ PROCEDURES: Mapping[str, Procedure] = {
         ),
         Procedure(
             "repair",
-            "Restore manifest columns and keys that a foreign client dropped.",
-            (TABLE,),
+            "Mend what foreign clients, clean-ups and lost files did to a table.",
+            (TABLE, Parameter("dry_run", "boolean"), Parameter("keep_whole_files", "boolean")),
             {
                 "version": "long",
                 "restored_columns": "string",
@@ -175,6 +181,7 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "from_version": "long",
                 "leaves_read": "long",
                 "notes": "string",
+                "mended_rows": "string",
             },
             _repair,
             renews_table=True,
@@ -359,7 +366,9 @@ def call(
     except NamespaceHasNoManifest as error:
         plain_dataset(of_table.location, catalog.storage, error)
         raise PlainDatasetRefused(procedure=called.name, table=full) from error
-    return Answer(called.schema, rows, (full,) if called.renews_table else ())
+    # A dry run changes nothing, and what it looks at may be too damaged to be read.
+    is_changed = called.renews_table and not stated.flag("dry_run")
+    return Answer(called.schema, rows, (full,) if is_changed else ())
 
 
 def _within(catalog: Catalog, table: str, namespace: tuple[str, ...]) -> str:

@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.errors import LeafMissing, LeafTypeMismatch, PennonError
-from pennon.leaf import open_leaf
+from pennon.errors import LeafMissing, LeafTypeMismatch, PennonError, StorageFailure
+from pennon.leaf import forget_leaves, open_leaf
 from pennon.leaf.dataset import resolve_reference
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
 from pennon.maintenance.checks.check_order import unsorted_fragments
 from pennon.maintenance.checks.findings import Finding, note, violation, warning
 from pennon.maintenance.checks.manifest_rows import RawRow, RawRows, newest_version
+from pennon.maintenance.leaves.leaf_files import broken_fragments
 from pennon.maintenance.leaves.partition_values import RowValues, differs
 from pennon.maintenance.leaves.progress import Progress
 from pennon.manifest.dataset.storage import StorageOptions
@@ -71,6 +72,7 @@ class LeafCheck:
             specs: The specs.
             progress: Told after every leaf.
         """
+        forget_leaves()  # whose files may have gone since they were opened
         versions = self.raw.version_rows()
         done = 0
         for spec in specs.values():
@@ -83,7 +85,7 @@ class LeafCheck:
             for manifest_row in mine:
                 version_rows = versions.get(manifest_row.object_id, {})
                 dataset = self._opened(manifest_row, newest_version(manifest_row, version_rows))
-                if dataset is not None:
+                if dataset is not None and self._has_files(manifest_row, dataset):
                     self._older(manifest_row, version_rows, dataset.version)
                     if self._has_schema(manifest_row, dataset):
                         values.add(manifest_row, dataset)
@@ -96,7 +98,7 @@ class LeafCheck:
             return self._open(row, version)
         except LeafMissing as error:
             self.findings.append(violation(_TRANSACTION, f"leaf {row.object_id}", error.message))
-        except (OSError, ValueError, RuntimeError) as error:
+        except (StorageFailure, OSError, ValueError, RuntimeError) as error:
             problem = f"version {version} cannot be opened: {str(error).splitlines()[0]}"
             self.findings.append(violation(_TRANSACTION, f"leaf {row.object_id}", problem))
         return None
@@ -110,6 +112,16 @@ class LeafCheck:
             place, version = resolved.location, resolved.version
         return open_leaf(self.location, place, version, self.storage_options)
 
+    def _has_files(self, row: RawRow, dataset: lance.LanceDataset) -> bool:
+        """Check that a leaf's files are there and whole, as far as their sizes tell."""
+        broken = {} if row.is_elsewhere else broken_fragments(dataset)
+        if broken:
+            problem = f"{len(broken)} of {len(dataset.get_fragments())} fragments are broken"
+            where = f"leaf {row.object_id}"
+            first = next(iter(broken.values()))
+            self.findings.append(violation(_TRANSACTION, where, f"{problem}, {first}"))
+        return not broken
+
     def _older(self, row: RawRow, versions: Mapping[int, RawRow], current: int) -> None:
         """The versions that are recorded open, or were expired."""
         for version in versions.values():
@@ -117,7 +129,7 @@ class LeafCheck:
                 continue
             try:
                 self._open(replace(row, reference=(None, None)), version.read_version)
-            except (LeafMissing, OSError, ValueError):
+            except (LeafMissing, StorageFailure, OSError, ValueError):
                 problem = f"version {version.read_version} is recorded, but not there (any more)"
                 self.findings.append(
                     warning(

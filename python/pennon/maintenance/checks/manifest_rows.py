@@ -70,6 +70,11 @@ class RawRows:
             table = manifest.to_table()
         except (OSError, RuntimeError, ValueError) as error:
             raise storage_failure("read", location, error) from error
+        return cls.of(table)
+
+    @classmethod
+    def of(cls, table: pa.Table) -> RawRows:
+        """Take rows that have been read."""
 
         def column(name: str) -> list[Any]:
             has = name in table.column_names

@@ -14,15 +14,23 @@ from datetime import datetime
 from typing import Final
 
 import lance
+import pyarrow as pa
 from lance.file import LanceFileSession
 
+from pennon.errors import InternalError, LeafMissing, StorageFailure
 from pennon.leaf import leaf_uri, open_leaf
 from pennon.leaf.dataset import leaf_missing, open_own_leaf
-from pennon.manifest.dataset.storage import StorageOptions, storage_failure
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    is_damaged,
+    is_not_found,
+    storage_failure,
+)
 from pennon.manifest.versions.tags import tagged_versions
 
-__all__ = ["LeafFiles", "files_of_version"]
+__all__ = ["LeafFiles", "broken_fragments", "files_of_version"]
 
+_LISTINGS: Final = 8
 _DETACHED: Final = re.compile(r"_versions/d(\d+)\.manifest")
 _LAST_VERSION: Final = 2**64 - 1
 _ADDED: Final = {"Append": "fragments", "Update": "new_fragments"}
@@ -58,10 +66,7 @@ class LeafFiles:
             StorageFailure: The storage refused.
         """
         leaf = cls(root, place, storage_options, open_leaf(root, place, None, storage_options))
-        try:
-            listed = leaf.main.all_files().read_all()
-        except (OSError, RuntimeError, ValueError) as error:
-            raise storage_failure("list the files of", leaf_uri(root, place), error) from error
+        listed = _listed(leaf.main)
         paths = listed["path"].to_pylist()
         leaf.sizes = dict(zip(paths, listed["size_bytes"].to_pylist(), strict=True))
         leaf.changed_at = dict(zip(paths, listed["last_modified"].to_pylist(), strict=True))
@@ -108,16 +113,16 @@ class LeafFiles:
         """Give the files of some detached versions, their manifests and transactions included.
 
         Raises:
-            LeafMissing: One is gone.
+            LeafMissing: One is gone, or torn.
         """
         chosen = set(versions)
         needed: set[str] = set()
         for version in sorted(chosen):
-            dataset = open_own_leaf(self.root, self.place, version, self.storage_options)
+            dataset = self._opened(version)
             try:
                 made_by = dataset.read_transaction(version)
             except OSError as error:  # Lance opens the version a second time
-                if "not found" not in str(error).lower():
+                if not is_not_found(error):
                     raise storage_failure("read", str(dataset.uri), error) from error
                 raise leaf_missing(dataset) from error
             needed.add(manifest_path(version))
@@ -131,8 +136,17 @@ class LeafFiles:
                 needed.update(_introduced(made_by.operation, kind))
         return needed
 
+    def _opened(self, version: int) -> lance.LanceDataset:
+        try:
+            return open_own_leaf(self.root, self.place, version, self.storage_options)
+        except StorageFailure as error:
+            if not is_damaged(error):
+                raise
+            at = f"version {version}"
+            raise LeafMissing(leaf=self.place, table=self.root, version=at) from error
+
     def remove(self, path: str) -> int:
-        """Delete a file; gives its bytes.
+        """Delete a file, which another expiry may have taken; gives its bytes.
 
         Raises:
             StorageFailure: The storage refused.
@@ -143,9 +157,55 @@ class LeafFiles:
                 path
             )
         except (OSError, ValueError) as error:
-            if "not found" not in str(error).lower():
+            if not is_not_found(error):
                 raise storage_failure("delete a file of", uri, error) from error
         return self.sizes.pop(path, 0)
+
+
+def _listed(dataset: lance.LanceDataset) -> pa.Table:
+    """List all files; again where one went while they were listed."""
+    for attempt in range(_LISTINGS):
+        try:
+            return dataset.all_files().read_all()
+        except (OSError, RuntimeError, ValueError) as error:
+            if not is_not_found(error) or attempt == _LISTINGS - 1:
+                raise storage_failure("list the files of", str(dataset.uri), error) from error
+    raise InternalError(what="no files are listed")
+
+
+def broken_fragments(dataset: lance.LanceDataset) -> dict[int, str]:
+    """Tell which fragments of a leaf have a file that is gone, or torn.
+
+    Names and sizes are looked at, and the marks of deleted rows: the rows themselves are not read.
+
+    Args:
+        dataset: The leaf at a version.
+
+    Returns:
+        What is wrong with which fragment.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    listed = _listed(dataset)
+    sizes = dict(zip(listed["path"].to_pylist(), listed["size_bytes"].to_pylist(), strict=True))
+    broken: dict[int, str] = {}
+    for fragment in dataset.get_fragments():
+        metadata, number = fragment.metadata, fragment.fragment_id
+        stated = {f"data/{file.path}": file.file_size_bytes for file in metadata.files}
+        for path in _files_of(metadata, number):
+            if path not in sizes:
+                broken[number] = f"{path} is gone"
+            elif sizes[path] != (stated.get(path) or sizes[path]):
+                broken[number] = f"{path} has {sizes[path]} bytes of {stated[path]}"
+        if number not in broken and metadata.deletion_file is not None:
+            try:
+                fragment.scanner(columns=[], with_row_id=True, limit=1).to_table()
+            except (OSError, RuntimeError, ValueError) as error:
+                if not is_damaged(error):
+                    raise storage_failure("read", str(dataset.uri), error) from error
+                broken[number] = f"{metadata.deletion_file.path(number)} cannot be read"
+    return broken
 
 
 def manifest_path(version: int) -> str:

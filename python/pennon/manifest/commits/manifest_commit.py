@@ -50,7 +50,13 @@ from pennon.manifest.format.statistics import (
     recorded_order,
     with_statistics,
 )
-from pennon.manifest.leaves.named_rows import MOST_NAMES, carry_rows, named_rows, namespaces_above
+from pennon.manifest.leaves.named_rows import (
+    MOST_NAMES,
+    carry_rows,
+    check_single,
+    named_rows,
+    namespaces_above,
+)
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.table_identity import open_commit_base
 from pennon.predicate.dialect import DataFusion
@@ -213,6 +219,7 @@ def _rows(
         recorded = existing_rows(base, keys) if keys else existing.slice(0, 0)
     else:
         existing = recorded = existing_rows(base, [*by_id, *above, *keys])
+        check_single(existing["object_id"], snapshot.location, snapshot.version)
     for made in records_in(recorded):
         if made.is_given_up and len(records) == 1:
             raise CommitGivenUp(location=snapshot.location, commit=made.identity.id)

@@ -29,6 +29,8 @@ from pennon.manifest.dataset.version_times import VersionTimes
 __all__ = [
     "MANIFEST",
     "StorageOptions",
+    "is_damaged",
+    "is_not_found",
     "is_of_storage",
     "listed_versions",
     "manifest_uri",
@@ -43,6 +45,7 @@ __all__ = [
 MANIFEST: Final = "__manifest"
 
 _LISTINGS: Final = 8
+_OF_VERSION: Final = ".manifest"
 _LISTED_AGAIN_SECONDS: Final = 0.1
 
 StorageOptions = Mapping[str, str]
@@ -57,13 +60,22 @@ _DETAILS: Final = re.compile(
     r"(, after \d+ retries|,? source:|, \w+ \{|(?<=error sending request)\W).*"
 )
 _LONGEST_PROBLEM: Final = 300
+_OF_DAMAGE: Final = (
+    "sufficient data",
+    "file size is too small",
+    "footer",
+    "corrupt",
+    "magic",
+    "checksum",
+    "protobuf",
+)
 _ADVICE: Final = (
     (
         ("object store provider", "unable to parse url"),
         "Check the address and its scheme, as in s3://, gs:// or az://",
     ),
     (
-        ("sufficient data", "corrupt", "invalid", "magic", "decode", "checksum", "protobuf"),
+        (*_OF_DAMAGE, "invalid", "decode"),
         "A file there is damaged: restore it from a copy, or drop the table",
     ),
     (
@@ -152,19 +164,23 @@ def _open(
     is_read_only: bool,
 ) -> lance.LanceDataset:
     session = lance_session(storage_identity(storage_options)) if is_read_only else None
-    try:
-        return lance.dataset(
-            manifest_uri(location),
-            version=version,
-            storage_options=dict(storage_options or {}),
-            session=session,
-        )
-    except ValueError as error:
-        if "not found" in str(error).lower():
-            raise NamespaceHasNoManifest(location=location) from error
-        raise storage_failure("open", location, error) from error
-    except OSError as error:
-        raise storage_failure("open", location, error) from error
+    for attempt in range(_LISTINGS):
+        try:
+            return lance.dataset(
+                manifest_uri(location),
+                version=version,
+                storage_options=dict(storage_options or {}),
+                session=session,
+            )
+        except (OSError, ValueError) as error:
+            # Lance lists the versions and reads the newest, which may expire in between.
+            is_of_version = version is None and _OF_VERSION in str(error)
+            if is_not_found(error) and is_of_version and attempt < _LISTINGS - 1:
+                continue
+            if isinstance(error, ValueError) and is_not_found(error):
+                raise NamespaceHasNoManifest(location=location) from error
+            raise storage_failure("open", location, error) from error
+    raise InternalError(what="no version is opened")
 
 
 def listed_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
@@ -201,7 +217,7 @@ def present_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
         try:
             return list(manifest.versions())
         except (OSError, ValueError) as error:
-            if "not found" not in str(error).lower() or attempt == _LISTINGS - 1:
+            if not is_not_found(error) or attempt == _LISTINGS - 1:
                 raise storage_failure("list the versions of", manifest.uri, error) from error
         time.sleep(_LISTED_AGAIN_SECONDS * attempt)
     raise InternalError(what="no versions are listed")
@@ -236,6 +252,22 @@ def is_of_storage(error: Exception) -> bool:
     return isinstance(error, OSError) or any(word in str(error) for word in words)
 
 
+def is_not_found(error: Exception) -> bool:
+    """Whether an error tells that a file or a version is gone, as others remove it meanwhile."""
+    return "not found" in str(error).lower()
+
+
+def is_damaged(error: Exception) -> bool:
+    """Whether an error tells of what stands in a file, not of a storage that does not answer.
+
+    Example:
+        >>> is_damaged(OSError("LanceError(IO): file size is too small"))
+        True
+    """
+    text = str(error).lower()
+    return any(word in text for word in _OF_DAMAGE)
+
+
 def reading_failure(manifest: lance.LanceDataset, error: Exception) -> PennonError:
     """Make the error of a version of ``__manifest`` that cannot be read.
 
@@ -244,7 +276,7 @@ def reading_failure(manifest: lance.LanceDataset, error: Exception) -> PennonErr
         error: Lance's.
     """
     version = int(manifest.version)
-    if "not found" in str(error).lower():
+    if is_not_found(error):
         with contextlib.suppress(StorageFailure):
             listed = listed_versions(manifest)
             location = str(manifest.uri).rstrip("/").removesuffix(f"/{MANIFEST}")

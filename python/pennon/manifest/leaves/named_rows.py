@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import CarriedOver, TableKey
+from pennon.errors import ManifestRowDoubled
 from pennon.manifest.dataset.storage import reading_failure
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.rows import NAMESPACE, TABLE
@@ -22,7 +24,7 @@ from pennon.predicate.dialect import DataFusion
 if TYPE_CHECKING:
     import lance
 
-__all__ = ["MOST_NAMES", "carry_rows", "named_rows", "namespaces_above"]
+__all__ = ["MOST_NAMES", "carry_rows", "check_single", "named_rows", "namespaces_above"]
 
 MOST_NAMES: Final = 64
 """How many rows may be asked for by their names; a pass over all rows costs less beyond."""
@@ -57,13 +59,39 @@ def named_rows(manifest: lance.LanceDataset, key: TableKey, object_ids: Sequence
         All columns of ``__manifest``, those that Pennon does not know included.
 
     Raises:
+        ManifestRowDoubled: Two rows are one of the leaves, or one of their namespaces.
         StorageFailure: The storage refused.
 
     Spec: "Manifest Table Schema".
     """
     rows_by_name = _ROWS.find(key, object_ids, lambda names: _read(manifest, names))
     rows = [row for row in rows_by_name.values() if row.num_rows]
-    return pa.concat_tables(rows) if rows else manifest.schema.empty_table()
+    if not rows:
+        return manifest.schema.empty_table()
+    whole = pa.concat_tables(rows)
+    check_single(whole[_OBJECT_ID], key.location, key.version)
+    return whole
+
+
+def check_single(object_ids: pa.ChunkedArray, location: str, version: int) -> None:
+    """Refuse two rows of one object: a read would count its rows twice, a commit keep both.
+
+    Args:
+        object_ids: Of the rows that were found.
+        location: The namespace.
+        version: The version of its manifest.
+
+    Raises:
+        ManifestRowDoubled: One is there twice.
+    """
+    if pc.count_distinct(object_ids).as_py() == len(object_ids):
+        return
+    counts = object_ids.value_counts()
+    at = pc.index(pc.greater(counts.field("counts"), 1), value=True).as_py()
+    doubled = counts[at].as_py()
+    raise ManifestRowDoubled(
+        location=location, version=version, count=doubled["counts"], object_id=doubled["values"]
+    )
 
 
 def carry_rows(

@@ -1,4 +1,4 @@
-"""Detects and restores lost metadata keys without which a namespace cannot be read.
+"""Detects lost metadata keys without which a namespace cannot be read.
 
 ``schema``, the specs, and Pennon's own ``pennon.salt`` and ``pennon.transaction`` are written with
 a namespace or a spec version and never removed. Where one is missing, an earlier version of
@@ -7,50 +7,41 @@ a namespace or a spec version and never removed. Where one is missing, an earlie
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import lance
 
-from pennon.errors import ManifestMetadataLost, ManifestNotRepairable, PennonError
-from pennon.manifest.dataset.commit_conflict import is_conflict
-from pennon.manifest.dataset.storage import (
-    StorageOptions,
-    open_manifest,
-    storage_failure,
-    version_numbers,
-)
+from pennon.errors import ManifestMetadataLost, PennonError
+from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers
 from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.format.properties import (
     DRAFT_ENABLED,
     SALT,
     SCHEMA,
     TRANSACTION,
-    WRITER_FLAGS,
-    guarded_flags,
     has_specs,
 )
 from pennon.spec.partition_spec import spec_key
 
-__all__ = ["RestoredKeys", "check_metadata_is_there", "restore_keys"]
+__all__ = ["LostKeys", "check_metadata_is_there", "lost_keys"]
 
 _ANY_SPEC: Final = "partition_spec_v<N>"
 
 
 @dataclass(frozen=True, slots=True)
-class RestoredKeys:
-    """Keys that were restored.
+class LostKeys:
+    """Keys that are lost, or cannot be read, as earlier versions of the manifest have them.
 
     Args:
-        keys: Their names.
-        from_version: The newest version of the manifest that one of them came from.
-        version: The version of the manifest that has them.
+        values: By key; none where nothing is lost, or no earlier version has it.
+        from_version: The newest version that one of them comes from; None where there is none.
     """
 
-    keys: tuple[str, ...]
-    from_version: int
-    version: int
+    values: Mapping[str, str]
+    from_version: int | None
 
 
 def check_metadata_is_there(location: str, manifest: lance.LanceDataset) -> None:
@@ -70,57 +61,61 @@ def check_metadata_is_there(location: str, manifest: lance.LanceDataset) -> None
         raise ManifestMetadataLost(location=location, version=manifest.version, keys=_ANY_SPEC)
 
 
-def restore_keys(
-    location: str, spec_versions: Iterable[int], storage_options: StorageOptions | None = None
-) -> RestoredKeys | None:
-    """Restore the keys that are lost from earlier versions, each from the newest that has it.
+def lost_keys(
+    location: str,
+    manifest: lance.LanceDataset,
+    spec_versions: Iterable[int],
+    storage_options: StorageOptions | None = None,
+) -> LostKeys:
+    """Find the keys that are lost in earlier versions, each in the newest that has it.
 
     Args:
         location: The namespace.
+        manifest: Its ``__manifest`` at the newest version.
         spec_versions: Of the rows of the manifest: each has to have its spec.
         storage_options: Given to Lance.
 
-    Returns:
-        What was restored; None where nothing is lost, or no earlier version has it.
-
     Raises:
-        ManifestNotRepairable: Another writer came first.
         StorageFailure: The storage refused.
 
     Spec: "Metadata Definition".
     """
-    manifest = open_manifest(location, storage_options=storage_options)
-    lost = _lost(manifest.metadata, spec_versions)
+    metadata = _readable(manifest.metadata)
+    lost = _lost(metadata, spec_versions) | (manifest.metadata.keys() - metadata.keys())
     restored: dict[str, str] = {}
-    newest = 0
+    newest = None
     for version in reversed(version_numbers(manifest)):
         if not lost - restored.keys():
             break
         if version >= manifest.version:
             continue
         earlier = _metadata(location, version, storage_options)
-        if _is_another(manifest.metadata, earlier):
+        if _is_another(metadata, earlier):
             continue
         here = {key: earlier[key] for key in lost - restored.keys() if key in earlier}
         if _ANY_SPEC in lost and has_specs(earlier):
             here |= {key: text for key, text in earlier.items() if has_specs({key: text})}
             lost = (lost - {_ANY_SPEC}) | here.keys()
-        newest = max(newest, version if here else 0)
+        newest = newest or (version if here else None)
         restored |= {key: text for key, text in here.items() if key not in restored}
-    if not restored:
-        return None
-    guard = guarded_flags(manifest.metadata)
+    return LostKeys(dict(sorted(restored.items())), newest)
+
+
+def _readable(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what should be JSON and is none."""
+    return {
+        key: text
+        for key, text in metadata.items()
+        if not (key == SCHEMA or has_specs({key: text})) or _is_json(text)
+    }
+
+
+def _is_json(text: str) -> bool:
     try:
-        manifest.update_metadata({**restored, WRITER_FLAGS: guard})
-    except (OSError, RuntimeError, ValueError) as error:
-        if not is_conflict(error):
-            raise storage_failure("repair", location, error) from error
-        raise ManifestNotRepairable(
-            location=location,
-            why="another writer changed its __manifest meanwhile",
-            advice="Run it again",
-        ) from error
-    return RestoredKeys(tuple(sorted(restored)), newest, int(manifest.version))
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _lost(metadata: Mapping[str, str], spec_versions: Iterable[int]) -> set[str]:
@@ -137,7 +132,7 @@ def _metadata(
     location: str, version: int, storage_options: StorageOptions | None
 ) -> Mapping[str, str]:
     try:
-        return dict(open_manifest(location, version, None, storage_options).metadata)
+        return _readable(open_manifest(location, version, None, storage_options).metadata)
     except PennonError:
         return {}  # its files were cleaned up
 

@@ -17,11 +17,12 @@ from typing import Final
 import lance
 
 from pennon.errors import PennonError, TagNotFound
-from pennon.manifest.dataset.storage import storage_failure
+from pennon.manifest.dataset.storage import is_not_found, storage_failure
 from pennon.manifest.versions.tags import Tag, drop_tag, expiring_name, tags_of, tags_to_change
 
 __all__ = ["expiring", "wait_for_expiry"]
 
+_ATTEMPTS: Final = 5
 _WAITS_SECONDS: Final = 30.0
 _LOOKS_EACH_SECONDS: Final = 0.1
 
@@ -32,7 +33,8 @@ def expiring(dataset: lance.LanceDataset, oldest_kept: int, *, table: str) -> It
 
     Args:
         dataset: ``__manifest``, or a plain dataset.
-        oldest_kept: The oldest version behind all that are to go.
+        oldest_kept: The oldest version behind all that are to go; where another expiry has removed
+            it, the newest says so of more versions.
         table: The table's name, for errors.
 
     Returns:
@@ -42,10 +44,18 @@ def expiring(dataset: lance.LanceDataset, oldest_kept: int, *, table: str) -> It
         StorageFailure: The storage refused.
     """
     name = expiring_name()
-    try:
-        tags_to_change(dataset).create(name, oldest_kept)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise storage_failure("expire versions of", table, error) from error
+    for attempt in range(_ATTEMPTS):
+        try:
+            if attempt == 0:
+                tags_to_change(dataset).create(name, oldest_kept)
+            else:
+                newest = dataset.checkout_version(dataset.latest_version)
+                newest.tags.create(name, newest.version)
+        except (OSError, RuntimeError, ValueError) as error:
+            if not is_not_found(error) or attempt == _ATTEMPTS - 1:
+                raise storage_failure("expire versions of", table, error) from error
+        else:
+            break
     try:
         yield name
     finally:

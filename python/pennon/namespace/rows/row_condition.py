@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["check_condition"]
 
 
-def check_condition(snapshot: Snapshot, where: str) -> None:
+def check_condition(snapshot: Snapshot, where: str, table: str) -> None:
     """Refuse a condition that Python does not compute, whether there are rows or not.
 
     Args:
         snapshot: The table.
         where: Spark SQL.
+        table: What errors call it.
 
     Raises:
         PredicateNotEvaluable: As of ``check_evaluable``.
@@ -27,4 +28,4 @@ def check_condition(snapshot: Snapshot, where: str) -> None:
         UnknownColumn: It names a column that the table does not have.
     """
     bound = bound_condition(snapshot, [parse_predicate(where)], time_zone="UTC")
-    check_evaluable(bound, snapshot.location)
+    check_evaluable(bound, table)

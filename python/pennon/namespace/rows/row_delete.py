@@ -39,10 +39,11 @@ def delete_where(table: Table, where: str) -> int:
         WriteConflict: Another commit changed rows that the condition is about.
     """
     stored = table.stored
-    check_condition(stored.snapshot, where)
+    check_condition(stored.snapshot, where, table.name)
     try:
         return stored.delete_rows([where])
     except NotWholePartitions:
-        rows = read_plan(replace(plan_scan(stored.snapshot, where), schema=_ROW_NAMES))
+        plan = replace(plan_scan(stored.snapshot, where), schema=_ROW_NAMES)
+        rows = read_plan(plan, table.name)
     deleted = [deletion.to_json() for deletion in collect_deleted(rows.batches)]
     return stored.change_rows(WriteMode.DELETE, deleted, (), [[where]], CommitIdentity.fresh())

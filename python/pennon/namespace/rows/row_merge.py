@@ -277,7 +277,7 @@ class _Run:
         fields = [self.table.snapshot.schema.arrow.field(name) for name in names]
         with_row_names = replace(plan, schema=pa.schema([*fields, *ROW_NAMES]))
         held: list[pa.RecordBatch] = []
-        for batch in read_plan(with_row_names).batches:
+        for batch in read_plan(with_row_names, self.table.name).batches:
             held.append(batch)
             if sum(batch.num_rows for batch in held) >= _ROWS_AT_ONCE:
                 yield pa.Table.from_batches(held)

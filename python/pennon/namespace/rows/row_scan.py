@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.arguments import checked_methods
+from pennon.catalog.failures_by_name import by_name
 from pennon.execution import BatchStream, LeafRead, Relation, run_ahead
 from pennon.execution.engine_failures import failure_of_values
 from pennon.maintenance.read_failures import naming_causes_at
@@ -41,11 +43,13 @@ class Scan:
         snapshot: The table.
         where: Spark SQL of one condition; None for all rows.
         columns: The columns, in this order; None for all.
+        table: What errors call the table; None for its folder.
     """
 
     snapshot: Snapshot
     where: str | None = None
     columns: tuple[str, ...] | None = None
+    table: str | None = None
 
     def plan(self) -> ScanPlan:
         """Choose the partitions that the rows are in, without opening one.
@@ -87,7 +91,7 @@ class Scan:
             >>> [batch.num_rows for batch in letters.scan().to_batches()]
             [2]
         """
-        return read_plan(self.plan()).batches
+        return read_plan(self.plan(), self.table).batches
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Give the rows as a reader of Arrow; as ``to_batches``.
@@ -100,7 +104,7 @@ class Scan:
             >>> letters.scan().to_reader().read_all().num_rows
             2
         """
-        stream = read_plan(self.plan())
+        stream = read_plan(self.plan(), self.table)
         return pa.RecordBatchReader.from_batches(stream.schema, stream.batches)
 
     def to_arrow(self) -> pa.Table:
@@ -116,7 +120,7 @@ class Scan:
             >>> letters.scan("letter > 'a'").to_arrow().to_pylist()
             [{'letter': 'b'}]
         """
-        return read_plan(self.plan()).to_arrow()
+        return read_plan(self.plan(), self.table).to_arrow()
 
     def to_pandas(self) -> pd.DataFrame:
         """Read the rows into a data frame of pandas; as ``to_batches``.
@@ -154,8 +158,8 @@ class Scan:
         # DataFusion takes a quarter of a second to import, and the other readers need none of it.
         from pennon.execution.leaf_table import relation_frame  # noqa: PLC0415
 
-        relation = _relation(self.plan())
-        with naming_causes_at(self.snapshot):
+        with _naming(self.snapshot, self.table):
+            relation = _relation(self.plan())
             return relation_frame(f"scan_{next(_NUMBERS)}", relation, context)
 
     def count_rows(self) -> int:
@@ -169,11 +173,11 @@ class Scan:
             0
         """
         plan = replace(self, columns=()).plan()
-        check_evaluable(plan.bound, self.snapshot.location)
+        check_evaluable(plan.bound, self.table or self.snapshot.location)
         is_whole = not any(index >= 0 for index in plan.table["row_filter"].to_pylist())
         if is_whole and plan.counted_rows is not None:
             return plan.counted_rows
-        return sum(batch.num_rows for batch in read_plan(plan).batches)
+        return sum(batch.num_rows for batch in read_plan(plan, self.table).batches)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Give the rows to whatever speaks Arrow's C stream interface."""
@@ -186,11 +190,12 @@ class Scan:
         return f"Scan({columns} from {self.snapshot.location}{where})"
 
 
-def read_plan(plan: ScanPlan) -> BatchStream:
+def read_plan(plan: ScanPlan, table: str | None = None) -> BatchStream:
     """Read the rows of a plan that satisfy its whole predicate.
 
     Args:
         plan: What is read.
+        table: What errors call the table; None for its folder.
 
     Raises:
         PredicateNotEvaluable: A part of the predicate is not understood outside of Spark.
@@ -202,15 +207,23 @@ def read_plan(plan: ScanPlan) -> BatchStream:
         FragmentOverflow: Likewise: a value does not fit its type.
         FragmentText: Likewise: a text that is cast is no value of its type.
     """
-    relation = _relation(plan)
-    with naming_causes_at(plan.snapshot):
-        stream = run_ahead(relation)
-    return BatchStream(stream.schema, _computed(stream.batches, plan.snapshot))
+    with _naming(plan.snapshot, table):
+        stream = run_ahead(_relation(plan))
+    return BatchStream(stream.schema, _computed(stream.batches, plan.snapshot, table))
 
 
-def _computed(batches: Iterator[pa.RecordBatch], snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+@contextmanager
+def _naming(snapshot: Snapshot, table: str | None) -> Iterator[None]:
+    """Name the table and the causes of failures to read it."""
+    with by_name(table or snapshot.location), naming_causes_at(snapshot):
+        yield
+
+
+def _computed(
+    batches: Iterator[pa.RecordBatch], snapshot: Snapshot, table: str | None
+) -> Iterator[pa.RecordBatch]:
     try:
-        with naming_causes_at(snapshot):
+        with _naming(snapshot, table):
             yield from batches
     except pa.ArrowInvalid as error:
         failure = failure_of_values(error)

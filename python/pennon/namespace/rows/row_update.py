@@ -82,7 +82,7 @@ def update_where(table: Table, values: Mapping[str, object], where: str | None) 
 
     def changed() -> Iterator[pa.RecordBatch]:
         schema = pa.schema([*plan.schema, *ROW_NAMES])
-        for batch in read_plan(replace(plan, schema=schema)).batches:
+        for batch in read_plan(replace(plan, schema=schema), table.name).batches:
             if batch.num_rows:
                 deleted.extend(collect_deleted([batch]))
                 yield assigned.of(batch.select(plan.schema.names))

@@ -45,7 +45,7 @@ def write_rows(
     """
     stored = table.stored
     for predicate in predicates:
-        check_condition(stored.snapshot, predicate)
+        check_condition(stored.snapshot, predicate, stored.name)
     mode = stored.check_write(mode, predicates)
 
     def commit(staged: Sequence[str], identity: CommitIdentity) -> int:

@@ -26,6 +26,7 @@ from pennon.planning.binding.literal_fit import (
     compare_integer,
     fit,
     fit_in,
+    is_mixed,
     is_widened,
     one_list,
 )
@@ -115,6 +116,8 @@ class ColumnTerms:
         """Compare a term with a list of literals."""
         term = self._term(node)
         if isinstance(term, SourceColumn):
+            if pa.types.is_decimal(term.type) and is_mixed(literals):
+                return None
             fitted = fit_in(literals, term, negated=negated)
             if fitted is not None:
                 return _exact_by_type(fitted)

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # Lists from here on are fitted at once.
 _LONG = 20
+# Decimals of so many digits are different doubles.
+_DOUBLE_DIGITS = 15
 _LESS = (Operator.LESS, Operator.LESS_OR_EQUAL)
 _GREATER = (Operator.GREATER, Operator.GREATER_OR_EQUAL)
 
@@ -95,6 +97,12 @@ def fit_in(
             return None
         parts.append(part)
     return one_list(parts, column, negated=negated)
+
+
+def is_mixed(literals: Sequence[pa.Scalar]) -> bool:
+    """Whether decimals are listed beside doubles, as which Spark compares all of them."""
+    types = {literal.type for literal in literals}
+    return any(map(pa.types.is_decimal, types)) and any(map(pa.types.is_floating, types))
 
 
 def _in_own_type(
@@ -190,8 +198,10 @@ def _place_number(literal: pa.Scalar, data_type: pa.DataType) -> _Place | None:
             if value < 0:
                 return _Place(below=None, is_on=False)
             return _Place(_highest(data_type), is_on=False, is_above_all=True)
+        if pa.types.is_decimal(data_type):
+            return _place_among_doubles(value, data_type)
         limit = DOUBLE_INTEGERS if pa.types.is_float64(literal.type) else FLOAT_INTEGERS
-        if pa.types.is_decimal(data_type) or abs(value) >= limit:
+        if abs(value) >= limit:
             return None
     number = value if isinstance(value, int) else Fraction(value)
     return (
@@ -220,6 +230,16 @@ def _place_decimal(number: int | Fraction, data_type: pa.DataType) -> _Place:
         return _Place(_decimal(highest, data_type), is_on=False, is_above_all=True)
     below = math.floor(unscaled)
     return _Place(_decimal(below, data_type), is_on=below == unscaled)
+
+
+def _place_among_doubles(value: float, data_type: pa.DataType) -> _Place | None:
+    """Place a double among decimals, which Spark compares as doubles: no two of them are one."""
+    if data_type.precision > _DOUBLE_DIGITS:
+        return None
+    nearest = round(Fraction(value) * 10**data_type.scale)
+    if abs(nearest) < 10**data_type.precision and nearest / 10**data_type.scale == value:
+        return _Place(_decimal(nearest, data_type), is_on=True)
+    return _place_decimal(Fraction(value), data_type)
 
 
 def _place_float(

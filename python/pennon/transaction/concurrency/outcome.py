@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pennon.errors import SnapshotNotFound
 from pennon.manifest import Snapshot
 
 __all__ = ["Committed", "Conflicted", "Outcome", "Retryable"]
@@ -27,11 +28,13 @@ class Committed:
     def snapshot(self) -> Snapshot:
         """The snapshot with the changes, opened when asked for.
 
-        Raises:
-            SnapshotNotFound: Its version has expired meanwhile.
+        Where its version has expired meanwhile it is the newest one, which was made on top of it.
         """
-        options = self.base.storage_options
-        return Snapshot.open(self.base.location, self.version, storage_options=options)
+        location, options = self.base.location, self.base.storage_options
+        try:
+            return Snapshot.open(location, self.version, storage_options=options)
+        except SnapshotNotFound:
+            return Snapshot.open(location, storage_options=options)
 
 
 @dataclass(frozen=True, slots=True)

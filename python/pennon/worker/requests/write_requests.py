@@ -50,8 +50,10 @@ def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
     mode = table.check_write(_mode(request.mode), request.predicates)
     spec, columns = table.snapshot.current_spec, table.snapshot.schema
     given = arrow_schema(request.schema)
-    if not request.is_stream:  # which leaves columns out, and was checked for it
-        _check_hidden(table, mode, given.names)
+    # A stream leaves columns out, and was checked for it.
+    if not request.is_stream and mode is not WriteMode.DELETE:
+        is_rewritten = mode in (WriteMode.UPDATE, WriteMode.MERGE)
+        _check_hidden(table, given.names, is_rewritten=is_rewritten)
     # A stream that is started with a path or a name knows no catalog.
     has_functions = not (request.is_stream and "path" in request.options)
     clustered = clustering(spec, columns, has_functions=has_functions)
@@ -68,16 +70,16 @@ def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
     return m.PlanWriteReply(write.to_json(), clustered, sorted_by, described, _TASK_BYTES)
 
 
-def _check_hidden(table: StoredTable, mode: WriteMode, given: Sequence[str]) -> None:
+def _check_hidden(table: StoredTable, given: Sequence[str], *, is_rewritten: bool) -> None:
     """Refuse rows without a column that Spark has not shown, where a value would be lost.
 
     Raises:
         HiddenColumnLost: The column cannot be NULL in new rows, or rows are written anew.
     """
     columns = table.snapshot.schema.arrow
-    for hidden in hidden_names(columns).difference(given):
-        column = columns.field(hidden)
-        if mode in (WriteMode.UPDATE, WriteMode.MERGE):
+    hidden = hidden_names(columns).difference(given)
+    for column in (column for column in columns if column.name in hidden):
+        if is_rewritten:
             why = "would be lost from the rows that are written anew"
         elif not column.nullable:
             why = "are missing in the new rows, and it is NOT NULL"
@@ -86,23 +88,7 @@ def _check_hidden(table: StoredTable, mode: WriteMode, given: Sequence[str]) -> 
         else:
             continue
         raise HiddenColumnLost(
-            action=f"write rows to {table.name}", column=hidden, type=column.type, why=why
-        )
-
-
-def _check_kept(table: StoredTable, mode: WriteMode, given: Sequence[str]) -> None:
-    """Refuse an overwrite with rows that were made of the table, but for a hidden column.
-
-    Raises:
-        HiddenColumnLost: There is one.
-    """
-    columns = table.snapshot.schema.arrow
-    for hidden in hidden_names(columns).difference(given):
-        raise HiddenColumnLost(
-            action=f"write rows to {table.name}",
-            column=hidden,
-            type=columns.field(hidden).type,
-            why="would be lost from the rows that are written anew",
+            action=f"write rows to {table.name}", column=column.name, type=column.type, why=why
         )
 
 
@@ -123,7 +109,7 @@ def commit_write(request: m.CommitWrite) -> m.CommitWriteReply:
         pinned.name, target, pinned.identity, mode, identity, is_blind=not request.reads
     )
     if request.reads and mode in (WriteMode.OVERWRITE, WriteMode.OVERWRITE_PARTITIONS):
-        _check_kept(table, mode, token.schema.names)
+        _check_hidden(table, token.schema.names, is_rewritten=True)
     if mode.is_row_level:
         version = table.change_rows(mode, request.deleted, request.staged, request.reads, identity)
     else:

@@ -39,9 +39,9 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
     extensions.injectHintResolutionRule(session -> new RowChangeMetadata());
     extensions.injectHintResolutionRule(session -> new MissingPathRule());
     extensions.injectHintResolutionRule(session -> new TableChanges());
-    extensions.injectHintResolutionRule(ShownTablesRule::new);
+    extensions.injectHintResolutionRule(session -> new ShownTablesRule());
     extensions.injectPostHocResolutionRule(MissingTableRule::new);
-    extensions.injectPostHocResolutionRule(ShownTablesRule::new);
+    extensions.injectPostHocResolutionRule(session -> new ShownTablesRule());
     extensions.injectPostHocResolutionRule(session -> new ForeignTableRule());
     extensions.injectPostHocResolutionRule(session -> new AnalyzeTablesRule());
     extensions.injectPlanNormalizationRule(session -> new OneVersionRule());

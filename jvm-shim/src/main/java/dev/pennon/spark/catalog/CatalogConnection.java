@@ -6,7 +6,6 @@ import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.SecretText;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Map;
-import org.apache.spark.SparkBuildInfo;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -17,7 +16,6 @@ final class CatalogConnection {
   private static final String STORAGE_PREFIX = "storage.";
   private static final String ROOT = "root";
   private static final String IMPLEMENTATION = "implementation";
-  private static final String HAS_TIME = "has_time";
   private static final String TIME_TYPE = "spark.sql.timeType.enabled";
 
   private final String name;
@@ -46,16 +44,9 @@ final class CatalogConnection {
     ObjectNode options = Messages.object();
     CollectionConverters.asJava(SQLConf.get().getAllConfs())
         .forEach((setting, value) -> addStated(options, setting, value));
-    ObjectNode stated = catalog.deepCopy().set("options", options);
-    stated.put(HAS_TIME, hasTime());
+    boolean hasTime = SQLConf.get().getConfString(TIME_TYPE, "false").equals("true");
+    ObjectNode stated = catalog.deepCopy().put("has_time", hasTime).set("options", options);
     return Messages.request(op).set("catalog", stated);
-  }
-
-  /** Whether the session has the type, which Spark before 4.3 does not finish. */
-  private static boolean hasTime() {
-    String version = SparkBuildInfo.spark_version();
-    boolean isKnown = !version.startsWith("4.1.") && !version.startsWith("4.2.");
-    return isKnown && Boolean.parseBoolean(SQLConf.get().getConfString(TIME_TYPE, "false"));
   }
 
   ObjectNode request(String op, String[] namespace) {
@@ -78,11 +69,9 @@ final class CatalogConnection {
         storage.put(option.getKey().substring(STORAGE_PREFIX.length()), option.getValue());
       }
     }
-    catalog.put(IMPLEMENTATION, options.getOrDefault(IMPLEMENTATION, "dir"));
-    catalog.set("storage", storage);
-    catalog.put(HAS_TIME, false);
+    catalog.put(IMPLEMENTATION, options.getOrDefault(IMPLEMENTATION, "dir")).put("has_time", false);
     // None in requests about what is loaded already; those that name something fill them in.
-    return catalog.set("options", Messages.object());
+    return catalog.<ObjectNode>set("storage", storage).set("options", Messages.object());
   }
 
   /**

@@ -20,21 +20,21 @@ import org.apache.spark.unsafe.types.UTF8String;
  * {@code bucket(N, column)}: the absolute value, in 64 bits, of the Murmur3 hash, modulo N.
  *
  * <p>Hashed are 8 bytes little-endian for every integer width, boolean, date (days) and timestamp
- * (microseconds; of TIME, too: {@link TimeBucket}), UTF-8, raw bytes, and for decimals the minimal big-endian two's complement of the
+ * (microseconds), UTF-8, raw bytes, and for decimals the minimal big-endian two's complement of the
  * unscaled value. Spark calls the {@code invoke} for the form that it has of a value: it hands NULL to
  * one whose argument is an object, and leaves the call out where the argument is a primitive.
  */
-public class Bucket extends PennonFunction<Integer>
+public final class Bucket extends PennonFunction<Integer>
     implements ReducibleFunction<Integer, Integer> {
   private static final long serialVersionUID = 1L;
   private static final int SEED = 0;
 
-  Bucket(DataType source, String family) {
+  private Bucket(DataType source, String family) {
     super("pennon.bucket(" + family + ")", DataTypes.IntegerType, DataTypes.IntegerType, source);
   }
 
   static Bucket bind(DataType source) {
-    return TimeBucket.isTime(source) ? new TimeBucket(source) : new Bucket(source, family(source));
+    return new Bucket(source, family(source));
   }
 
   /** What columns have in common whose equal values have equal buckets. */
@@ -49,15 +49,13 @@ public class Bucket extends PennonFunction<Integer>
     if (Transforms.isPlainString(source)) {
       return "string";
     }
-    if (source instanceof DateType
-        || source instanceof TimestampType
-        || source instanceof TimestampNTZType
-        || source instanceof BooleanType
+    if (source instanceof DateType || source instanceof TimestampType
+        || source instanceof TimestampNTZType || source instanceof BooleanType
         || source instanceof BinaryType) {
       return source.simpleString();
     }
     throw Transforms.wrongType(
-        "bucket", source, "integers, DECIMAL, DATE, TIME, TIMESTAMP, STRING, BINARY or BOOLEAN");
+        "bucket", source, "integers, DECIMAL, DATE, TIMESTAMP, STRING, BINARY or BOOLEAN");
   }
 
   /** Both sides of a join may reduce: 6 and 4 buckets meet in 2. */

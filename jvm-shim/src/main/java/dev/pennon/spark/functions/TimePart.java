@@ -29,19 +29,17 @@ enum TimePart {
 
   int ofMicros(long micros) {
     return switch (this) {
-      case HOURS -> hours(micros);
+      case HOURS -> counted(Math.floorDiv(micros, MICROS_PER_HOUR));
       case HOUR -> (int) (Math.floorMod(micros, MICROS_PER_DAY) / MICROS_PER_HOUR);
       default -> ofDays(Math.toIntExact(Math.floorDiv(micros, MICROS_PER_DAY)));
     };
   }
 
-  /** The only unit that counts more than an int holds, in years that timestamps have. */
-  private static int hours(long micros) {
-    long hours = Math.floorDiv(micros, MICROS_PER_HOUR);
+  /** Hours are the only unit of which times have more than an int counts. */
+  private static int counted(long hours) {
     if (hours != (int) hours) {
-      String moment = Instant.EPOCH.plus(micros, ChronoUnit.MICROS).toString();
-      throw WorkerFailure.of("HOURS_OUT_OF_RANGE", "value", moment, "hours", Long.toString(hours))
-          .raiseInTask();
+      String time = Instant.EPOCH.plus(hours, ChronoUnit.HOURS).toString();
+      throw WorkerFailure.of("HOURS_OUT_OF_RANGE", "value", time, "hours", "" + hours).raiseInTask();
     }
     return (int) hours;
   }

@@ -49,11 +49,8 @@ public final class Truncate extends PennonFunction<Object>
   }
 
   private static void checkType(DataType source) {
-    boolean known =
-        source instanceof IntegralType
-            || source instanceof DecimalType
-            || Transforms.isPlainString(source);
-    if (!known) {
+    boolean isNumber = source instanceof IntegralType || source instanceof DecimalType;
+    if (!isNumber && !Transforms.isPlainString(source)) {
       throw Transforms.wrongType("truncate", source, "integers, DECIMAL or STRING");
     }
   }

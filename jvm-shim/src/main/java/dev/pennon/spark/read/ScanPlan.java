@@ -165,16 +165,7 @@ record ScanPlan(
   private ScanPlan with(
       StructType columns, PlanScanReply answer, Splits work, List<KeyedLeaf> keyedLeaves) {
     return new ScanPlan(
-        table,
-        predicates,
-        columns,
-        reply,
-        answer,
-        packing,
-        work,
-        packedSplits,
-        keyedLeaves,
-        planning);
+        table, predicates, columns, reply, answer, packing, work, packedSplits, keyedLeaves, planning);
   }
 
   /** Whether partition values decide a predicate for all rows. */

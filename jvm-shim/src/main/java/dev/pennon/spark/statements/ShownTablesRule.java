@@ -12,10 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.DescribeRelation;
 import org.apache.spark.sql.catalyst.plans.logical.DropColumns;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
-import scala.Option;
-import scala.Tuple2;
 
 /**
  * Shows a table to DESCRIBE with the types that were typed, to DROP COLUMN with its hidden columns, and lets {@code
@@ -26,12 +23,6 @@ import scala.Tuple2;
  * as soon as their table is, so that it is put there before Spark looks for it.
  */
 public final class ShownTablesRule extends Rule<LogicalPlan> {
-  private final org.apache.spark.sql.classic.SparkSession session;
-
-  public ShownTablesRule(SparkSession session) {
-    this.session = (org.apache.spark.sql.classic.SparkSession) session;
-  }
-
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     if (plan instanceof DropColumns) {
@@ -42,14 +33,11 @@ public final class ShownTablesRule extends Rule<LogicalPlan> {
         : shown(plan, ListedTable::new);
   }
 
-  private LogicalPlan named(UnresolvedTable unresolved) {
-    Option<Tuple2<CatalogPlugin, Identifier>> named =
-        MissingTableRule.named(session, unresolved.multipartIdentifier());
-    if (named.isDefined()
-        && named.get()._1() instanceof PennonCatalog catalog
-        && catalog.loadTable(named.get()._2()) instanceof PennonTable table
-        && table.hasHiddenColumns()) {
-      return ResolvedTable.create(catalog, named.get()._2(), new DescribedTable(table));
+  private static LogicalPlan named(UnresolvedTable unresolved) {
+    var named = MissingTableRule.named(SparkSession.active(), unresolved.multipartIdentifier());
+    if (named.isDefined() && named.get()._1() instanceof PennonCatalog catalog) {
+      Identifier at = named.get()._2();
+      return shown(ResolvedTable.create(catalog, at, catalog.loadTable(at)), DescribedTable::new);
     }
     return unresolved;
   }

@@ -3,7 +3,6 @@ package dev.pennon.spark.tables;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -19,8 +18,7 @@ public class DescribedTable extends PennonTable {
   @SuppressWarnings("deprecation")
   public StructType schema() {
     StructType shown = CharVarcharUtils.getRawSchema(super.schema(), SQLConf.get());
-    Stream<StructField> hidden = Stream.of(hiddenColumns().fields());
-    return new StructType(
-        Stream.concat(Stream.of(shown.fields()), hidden).toArray(StructField[]::new));
+    return Stream.of(reply.hiddenColumns().fields())
+        .reduce(shown, StructType::add, (columns, same) -> columns);
   }
 }

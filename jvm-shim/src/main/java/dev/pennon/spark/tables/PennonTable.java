@@ -35,6 +35,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -60,7 +61,7 @@ public class PennonTable
   private static final Map<String, Set<String>> NAMES = new ConcurrentHashMap<>();
 
   private final TableHandle handle;
-  private final TableReply reply;
+  final TableReply reply;
 
   PennonTable(SecretText catalog, TableReply reply) {
     this.handle = reply.handle(catalog);
@@ -93,16 +94,6 @@ public class PennonTable
   @SuppressWarnings("deprecation")
   public StructType schema() {
     return handle.schema();
-  }
-
-  /** Whether Spark has no type for a column. */
-  public final boolean hasHiddenColumns() {
-    return !hiddenColumns().isEmpty();
-  }
-
-  /** The columns that Spark has no type for, which no query reads. */
-  final StructType hiddenColumns() {
-    return reply.hiddenColumns();
   }
 
   @Override
@@ -149,9 +140,8 @@ public class PennonTable
 
   @Override
   public MetadataColumn[] metadataColumns() {
-    return Stream.of(reply.metadataColumns().fields())
-        .map(HiddenColumn::of)
-        .toArray(MetadataColumn[]::new);
+    Stream<StructField> fields = Stream.of(reply.metadataColumns().fields());
+    return fields.map(HiddenColumn::of).toArray(MetadataColumn[]::new);
   }
 
   @Override

@@ -33,22 +33,10 @@ import org.apache.spark.unsafe.types.UTF8String;
 class ArrowColumn extends ColumnVector {
   private static final Set<MinorType> READ_BY_ADDRESS =
       EnumSet.of(
-          MinorType.BIT,
-          MinorType.TINYINT,
-          MinorType.SMALLINT,
-          MinorType.INT,
-          MinorType.BIGINT,
-          MinorType.FLOAT4,
-          MinorType.FLOAT8,
-          MinorType.DATEDAY,
-          MinorType.TIMESTAMPMICRO,
-          MinorType.TIMESTAMPMICROTZ,
-          MinorType.TIMENANO,
-          MinorType.INTERVALYEAR,
-          MinorType.DURATION,
-          MinorType.DECIMAL,
-          MinorType.VARCHAR,
-          MinorType.VARBINARY);
+          MinorType.BIT, MinorType.TINYINT, MinorType.SMALLINT, MinorType.INT,
+          MinorType.BIGINT, MinorType.FLOAT4, MinorType.FLOAT8, MinorType.DATEDAY,
+          MinorType.TIMESTAMPMICRO, MinorType.TIMESTAMPMICROTZ, MinorType.TIMENANO, MinorType.INTERVALYEAR,
+          MinorType.DURATION, MinorType.DECIMAL, MinorType.VARCHAR, MinorType.VARBINARY);
   private static final int DECIMAL_BYTES = 16;
 
   /** In the place of an address: a vector of NULLs alone has no bits. */
@@ -79,17 +67,12 @@ class ArrowColumn extends ColumnVector {
   /** The column over a vector that a stream refills. */
   static ArrowColumn over(FieldVector vector, DataType expected) {
     boolean isUnscaled = vector instanceof BigIntVector && DecimalType.is64BitDecimalType(expected);
-    boolean isTime = vector instanceof TimeNanoVector && isTime(expected);
-    DataType type =
-        isUnscaled || isTime ? expected : ArrowUtils.fromArrowField(vector.getField());
+    // Of any precision; Spark before 4.3 has the type unfinished.
+    boolean isTime = vector instanceof TimeNanoVector && expected.typeName().startsWith("time(");
+    DataType type = isUnscaled || isTime ? expected : ArrowUtils.fromArrowField(vector.getField());
     return READ_BY_ADDRESS.contains(vector.getMinorType())
         ? new ArrowColumn(vector, type)
         : new NestedArrowColumn(vector, type);
-  }
-
-  /** Whether a type is TIME, of any precision: Spark before 4.3 has it unfinished. */
-  private static boolean isTime(DataType type) {
-    return type.typeName().startsWith("time(");
   }
 
   /** Points at what the vector holds now. */

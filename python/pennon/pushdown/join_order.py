@@ -217,7 +217,7 @@ class _Sinking:
             Positions from above; the last one is that of a join.
         """
         passed: list[int] = []
-        found: tuple[list[int], int] = ([], at)
+        result: tuple[list[int], int] = ([], at)
         while at not in self._replicated:
             match self._plan[at]:
                 case Filter(child=child):
@@ -230,12 +230,12 @@ class _Sinking:
                     if chosen is None or self._is_filter(input_of(join, other_side(chosen))):
                         break
                     below = input_of(join, chosen)
-                    found = ([*passed, at], below)
+                    result = ([*passed, at], below)
                 case _:
                     break
             passed.append(at)
             at = below
-        return found
+        return result
 
     def _has(self, join: Join, side: Side, keys: Collection[int], others: Collection[int]) -> bool:
         """Whether a side of a join has all the keys, and the other one no attribute of theirs."""
