@@ -23,6 +23,8 @@ OLDER_TESTS := $(JOIN_TESTS) $(addprefix tests/spark/, read/test_queries.py read
     write/test_overwrite.py catalog/test_ctas.py catalog/test_catalog_ddl.py catalog/test_column_ddl.py \
     jar/test_jar_links.py deployments/test_connect.py deployments/test_thrift.py \
     deployments/test_local_cluster.py)
+# Tests of what is computed from values: they write few files, and start no process.
+VALUE_TESTS := $(addprefix tests/, architecture caching conformance grouping planning predicate pushdown spec transforms)
 GRADLE = gradle --no-daemon --offline --quiet -PpysparkJars="$$($(BIN)/python -c 'import pyspark, os; print(os.path.join(pyspark.__path__[0], "jars"))')"
 
 export PYTHONDONTWRITEBYTECODE = 1
@@ -66,8 +68,11 @@ test-deployments: $(INSTALLED) $(JAR) ## each setting and neighbour of a session
 	@$(BIN)/python -m tests.deployments.matrix $(ARGS)
 	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py
 
-test-fast: $(INSTALLED) ## run the tests that need no Java
-	@$(BIN)/python -m pytest tests -m "not spark and not slow"
+test-fast: $(INSTALLED) ## test values alone (specs, predicates, plans, keys, expressions): no Java, some 90 seconds of CPU
+	@$(BIN)/python -m pytest $(VALUE_TESTS) -m "not spark and not slow"
+
+test-python: $(INSTALLED) ## run every test that needs no Java: some 15 minutes of CPU
+	@$(BIN)/python -m pytest tests -m "not spark" --numprocesses 2 --dist loadfile
 
 check: $(INSTALLED) $(JAR) ## formatting, lint, types, javac's lint, the examples in docstrings
 	@$(BIN)/ruff format --check $(PYTHON_FILES)
@@ -78,7 +83,7 @@ check: $(INSTALLED) $(JAR) ## formatting, lint, types, javac's lint, the example
 	@TMPDIR=$(EXAMPLES) $(BIN)/python -m pytest -q --doctest-modules python/pennon
 	@rm -rf $(EXAMPLES)
 
-docs: $(INSTALLED) ## write docs/conformance.md from the markers of the tests, and the picture of imports
+docs: $(INSTALLED) ## write build/conformance.md, which tests hold which sentence of the specification, and the picture of imports
 	@$(BIN)/python -m tests.conformance.document
 	@$(BIN)/python -m tests.import_picture
 
@@ -205,4 +210,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: bench-groups bench-in-spark help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-examples torture-rows torture-statements torture-commits torture-pauses torture-races clean
+.PHONY: bench-groups bench-in-spark help wire test-deployments dist setup jar demo test test-fast test-python check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-examples torture-rows torture-statements torture-commits torture-pauses torture-races clean

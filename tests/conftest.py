@@ -82,9 +82,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
     One that draws anew fails for those who changed something else. `make torture` seeks more.
     """
-    if config.getoption("hypothesis_seed", None) is None:
-        hypothesis.settings.register_profile("repeatable", derandomize=True)
-        hypothesis.settings.load_profile("repeatable")
+    is_repeatable = config.getoption("hypothesis_seed", None) is None
+    hypothesis.settings.register_profile("house", derandomize=is_repeatable, deadline=None)
+    hypothesis.settings.load_profile("house")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -17,7 +17,6 @@ from pennon.errors import PennonError
 
 
 @pytest.mark.parametrize("kind", list(all_errors()), ids=lambda kind: kind.__name__)
-@pytest.mark.mended(8)
 def test_an_error_is_the_same_after_a_journey(kind: type[PennonError]) -> None:
     names = [name for _, name, _, _ in Formatter().parse(kind.template) if name]
     error = kind(**dict.fromkeys(names, "x"))
@@ -26,7 +25,6 @@ def test_an_error_is_the_same_after_a_journey(kind: type[PennonError]) -> None:
         assert (str(arrived), arrived.parameters) == (str(error), error.parameters)
 
 
-@pytest.mark.mended(8)
 def test_an_error_arrives_from_another_process(tmp_path: Path) -> None:
     with (
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,

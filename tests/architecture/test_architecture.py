@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from pennon.catalog.layouts import STORED_TABLES, StoredTable
 from pennon.manifest.table_layout import TableLayout
 
@@ -274,6 +276,7 @@ def test_functions_are_named_after_what_they_do() -> None:
     assert offences == []
 
 
+@pytest.mark.slow
 def test_variables_are_named_after_what_they_hold() -> None:
     """`for each in fields` says less than `for field in fields`, two lines further on nothing."""
     offences = [

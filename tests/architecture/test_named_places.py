@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "pennon"
 SOURCES = sorted(
@@ -57,6 +59,7 @@ def is_there(dotted: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_modules_that_prose_names_are_there() -> None:
     dotted = {
         (path, name)

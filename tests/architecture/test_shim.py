@@ -6,7 +6,6 @@ import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
-import pytest
 from tests.worker import wire_declaration
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +63,6 @@ def test_the_shim_knows_nothing_of_the_format() -> None:
     assert offences == []
 
 
-@pytest.mark.mended(13)
 def test_the_jar_and_the_golden_messages_have_the_declared_wire() -> None:
     """A message is declared in Python; ``make wire`` writes the rest, and the jar is built anew."""
     assert wire_declaration.IN_JAR.read_text(encoding="utf-8") == wire_declaration.declaration()

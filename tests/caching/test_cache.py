@@ -26,7 +26,6 @@ def key(version: int) -> TableKey:
     return TableKey("/lake/t", version, "1f00")
 
 
-@pytest.mark.mended(9)
 def test_threads_that_ask_for_one_value_have_it_made_once() -> None:
     cache: Cache[object] = Cache("objects", max_bytes=100, weigh=lambda _: 1)
     made: list[object] = []
@@ -148,7 +147,6 @@ def test_a_key_holds_no_storage_option(tmp_path: Path) -> None:
     assert snapshot.key != open_snapshot(made.location).key
 
 
-@pytest.mark.mended(3)
 def test_a_session_opens_leaves_with_its_own_credentials(tmp_path: Path) -> None:
     snapshot = Snapshot.open(appendix_c(tmp_path).location)
     leaves = {row["object_id"]: row for row in snapshot.leaves().table.to_pylist()}
@@ -164,7 +162,6 @@ def test_a_session_opens_leaves_with_its_own_credentials(tmp_path: Path) -> None
     assert leaves[SALES_LATE]["read_version"] is None
 
 
-@pytest.mark.mended(3)
 def test_a_session_plans_with_its_own_credentials(tmp_path: Path) -> None:
     location = appendix_c(tmp_path).location
     snapshot = Snapshot.open(location)

@@ -78,7 +78,6 @@ def crashing(steps_before: int) -> Callable[..., object]:
 
 @pytest.mark.parametrize("at", range(4))
 @pytest.mark.parametrize("statement", ["replace a plain table", "rename"])
-@pytest.mark.mended(4)
 def test_a_crash_at_any_step_leaves_one_name_per_table(
     catalog: Catalog, statement: str, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

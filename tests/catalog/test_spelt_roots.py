@@ -10,7 +10,6 @@ import pennon
 from pennon.catalog.configured_catalog import Catalog
 
 
-@pytest.mark.mended(13)
 def test_a_path_as_hadoop_spells_it_is_that_path(tmp_path: Path) -> None:
     """Spark prints ``file:/path``, with one slash, and people paste it."""
     lake = pennon.connect(f"file:{tmp_path}/lake")
@@ -21,7 +20,6 @@ def test_a_path_as_hadoop_spells_it_is_that_path(tmp_path: Path) -> None:
     assert catalog.address("leaf") == catalog.address(f"file:{tmp_path}/lake/leaf")
 
 
-@pytest.mark.mended(13)
 def test_a_relative_root_is_below_the_folder_of_the_driver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,7 +186,6 @@ def test_a_query_that_datafusion_refuses_is_an_error_of_its_plan(tmp_path: Path)
         rows_of("SELECT `id` FROM `r0`", schema, relation(tmp_path, LeafRead("gone", 1)))
 
 
-@pytest.mark.mended(6)
 def test_a_query_that_is_tried_again_has_let_go_of_the_first_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,7 +53,6 @@ def test_in_a_container_without_a_setting_it_is_of_sparks_own_overhead() -> None
     assert pool_bytes() == (int(4 * GIB * 0.1) - IDLE) // 2
 
 
-@pytest.mark.mended(7)
 def test_executors_of_one_machine_divide_it() -> None:
     started_by(executor("spark://host:7077"))
     alone = pool_bytes()
@@ -106,7 +105,6 @@ def test_a_worker_leaves_to_a_retired_one_what_it_holds() -> None:
     assert pool.size_bytes == GIB
 
 
-@pytest.mark.mended(7)
 def test_a_setting_overrides_what_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENNON_MEMORY", "8g")
     assert pool_bytes() == executor_pool_bytes() == 8 * GIB

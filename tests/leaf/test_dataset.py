@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import lance
 import pyarrow as pa
-import pytest
 
 from pennon.leaf import forget_leaves, open_leaf
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.mended(3)
 def test_a_leaf_made_again_at_its_old_place_is_read_anew(tmp_path: Path):
     place = tmp_path / "leaf"
     lance.write_dataset(pa.table({"a": [1, 2, 3]}), place)

@@ -31,7 +31,6 @@ def with_bare_type(snapshot: Snapshot) -> Snapshot:
 @pytest.mark.parametrize(
     "stored", [pa.timestamp("us", "UTC"), pa.timestamp("ms"), pa.timestamp("ns", "Europe/Berlin")]
 )
-@pytest.mark.mended(12)
 def test_the_unit_and_the_zone_of_the_leaf_are_taken(tmp_path: Path, stored: pa.DataType) -> None:
     columns = pa.schema([("id", pa.int64()), ("region", pa.utf8()), ("at", stored)])
     snapshot = make(tmp_path, columns)

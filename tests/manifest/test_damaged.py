@@ -225,7 +225,7 @@ DAMAGED: dict[str, tuple[Damage, type[errors.PennonError], str]] = {
     "leaf of a version with zeros": (
         renamed("v02$k7m2n9p4q8r5s3t6$u3v7w1x5y9z2a4b8$dataset"),
         errors.LeafMisnamed,
-        r"v02\$k7m2n9p4q8r5s3t6\$u3v7w1x5y9z2a4b8\$dataset.*\(v2, a name",
+        r"v02\$k7m2n9p4q8r5s3t6\$u3v7w1x5y9z2a4b8\$dataset.*\(expected v2, a name",
     ),
     "leaf without a location": (
         unlocated,

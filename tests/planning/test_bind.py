@@ -173,6 +173,7 @@ def test_numbers_since_1970_are_ranges_in_every_zone(
             assert rows["ts"].cast(pa.int64()).to_pylist() == expected, (sql, number)
 
 
+@pytest.mark.slow
 def test_in_other_zones_a_range_around_has_every_time_that_a_function_finds() -> None:
     random = Random(7)  # noqa: S311 - the same times in every run
     first, width = datetime(2011, 1, 1, tzinfo=UTC), 4 * 366 * 86_400

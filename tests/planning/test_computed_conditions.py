@@ -129,7 +129,6 @@ def test_what_is_computed_is_told_as_it_was_written(
 
 
 @pytest.mark.parametrize("condition", ["s LIKE 'a\\\\bc%'", "soundex(s) = 'A'", "s + 1 = 2"])
-@pytest.mark.mended(10)
 def test_what_may_differ_from_spark_is_refused(
     namespace: pennon.PartitionedNamespace, condition: str
 ) -> None:
@@ -138,7 +137,6 @@ def test_what_may_differ_from_spark_is_refused(
         namespace.scan(where=condition).to_arrow()
 
 
-@pytest.mark.mended(10)
 def test_quotients_of_decimals_are_those_of_spark(namespace: pennon.PartitionedNamespace) -> None:
     """The type is decimal(16,6), rounded half up: 1 / 3 and 2 / 3."""
     scan = namespace.scan(where="dec / 3 IN (0.333333, 0.666667)")

@@ -22,6 +22,8 @@ from pennon.transforms.identity import Identity
 from pennon.transforms.registry import TransformCall
 from pennon.transforms.truncate import Truncate
 
+pytestmark = pytest.mark.slow
+
 _VERSIONS = 50
 _SCHEMA = pa.schema(
     [("id", pa.int64()), ("day", pa.date32()), ("region", pa.utf8()), ("part", pa.utf8())]

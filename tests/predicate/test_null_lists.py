@@ -8,6 +8,7 @@ from collections.abc import Callable
 import datafusion
 import lance
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -57,6 +58,7 @@ CONDITIONS = st.recursive(
 ROWS = pa.table({"a": pa.array(VALUES, pa.int32())})
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=300, deadline=None)
 @given(condition=CONDITIONS)
 def test_null_is_neither_in_a_list_nor_outside(condition: Condition) -> None:

@@ -81,6 +81,7 @@ def ranks(rows: list[dict], keys: tuple[SortKey, ...]) -> list[tuple]:
     return [tuple(rank(row[present(key.value.column)], key) for key in keys) for row in rows]
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=150, deadline=None)
 @given(ordered())
 def test_the_first_rows_are_those_of_spark(case: tuple) -> None:

@@ -28,7 +28,6 @@ def ids(driver: Driver, name: list[str]) -> list[int]:
     return sorted(driver.select(table)["id"].to_pylist())
 
 
-@pytest.mark.mended(2)
 def test_a_table_made_anew_at_a_path_takes_no_destinations_of_the_old_one(
     driver: Driver, tmp_path: Path
 ) -> None:

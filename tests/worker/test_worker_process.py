@@ -306,7 +306,6 @@ def test_a_write_that_fails_is_told_and_ends_its_connection_alone(
     assert driver.ask("list_tables", namespace=["shop"]) == {"tables": ["t"]}
 
 
-@pytest.mark.mended(5)
 def test_a_row_that_is_refused_is_told_before_the_rest_is_sent(
     driver: Driver, worker: Worker
 ) -> None:

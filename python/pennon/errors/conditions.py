@@ -347,8 +347,8 @@ LeafMisnamed = condition(
     "LEAF_MISNAMED",
     "55000",
     "Cannot read {location}: version {version} of its __manifest has the table row {object_id},"
-    " which is called as no partition of its spec ({expected}). Correct its object_id, or delete"
-    " the row; `pennon check` names every such row.",
+    " whose name does not match its partition spec (expected {expected}). Correct its object_id,"
+    " or delete the row; `pennon check` names every such row.",
 )
 LeafNotLocated = condition(
     "LEAF_NOT_LOCATED",
@@ -461,7 +461,7 @@ class LeafTypeMismatch(PennonError, condition="LEAF_TYPE_MISMATCH", sql_state="4
 LeafValueMismatch = condition(
     "LEAF_VALUE_MISMATCH",
     "22003",
-    "Cannot read column {column} of leaf {leaf} as {expected}: a value of its {actual} is none"
+    "Cannot read column {column} of leaf {leaf}: a {actual} value cannot be read as {expected}"
     " ({why}). Leave the column out, or store it in a type that its readers have.",
 )
 

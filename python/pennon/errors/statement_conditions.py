@@ -50,14 +50,14 @@ class StatementNotSupported(PennonError, condition="STATEMENT_NOT_SUPPORTED", sq
 WriteOptionNotSupported = condition(
     "WRITE_OPTION_NOT_SUPPORTED",
     "0A000",
-    "Cannot write {table} with the option {option}: nothing here reads an option of that name, and"
-    " it would be passed over. {advice}.",
+    "Cannot write {table} with the option {option}: this option is not supported and"
+    " would be ignored. {advice}.",
 )
 ReadOptionNotSupported = condition(
     "READ_OPTION_NOT_SUPPORTED",
     "0A000",
-    "Cannot read {table} with the option {option}: nothing here reads an option of that name, and"
-    " it would be passed over. {advice}.",
+    "Cannot read {table} with the option {option}: this option is not supported and"
+    " would be ignored. {advice}.",
 )
 StreamColumnLeftOut = condition(
     "STREAM_COLUMN_LEFT_OUT",
@@ -75,8 +75,8 @@ StreamColumnUnknown = condition(
 StreamNotRepeatable = condition(
     "STREAM_NOT_REPEATABLE",
     "0A000",
-    "Cannot write a stream into {table}: it keeps no ids of commits, and a batch that is repeated"
-    " after a restart would be there twice. Write into a table with strong transactions, or write"
+    "Cannot write a stream into {table}: it records no commit ids, so a batch replayed after a"
+    " restart would be written twice. Write into a table with strong transactions, or write"
     " the batches by foreachBatch.",
 )
 

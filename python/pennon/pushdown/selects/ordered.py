@@ -1,5 +1,8 @@
 """The first rows by an order, and those after them.
 
+Each task gives its own first rows, and Spark takes the first of these. So both orders must agree:
+floats have one zero and one NaN, and an order by binary values is declined.
+
 NULL rules: those of the order, which says where NULLs stand.
 """
 

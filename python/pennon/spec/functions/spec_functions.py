@@ -1,7 +1,7 @@
 """The grouping functions of one partition spec: composed time levels first, then the rest.
 
-The levels year, month, day, hour of one column, in any order, are one composed function
-(docs/conformance.md, reading 31). A level without its coarser levels is a calendar field only.
+The levels year, month, day, hour of one column, in any order, are one composed function (reading 31
+of ``tests/conformance/readings.tsv``). A level without its coarser levels is a calendar field only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Chooses the parts of a query that the workers compute, for the reply to Spark's rule."""
+"""Chooses the parts of a query that the workers compute, for the reply to Spark's rule.
+
+A part reports its key only where an operator above needs it, as a scan whose leaves are joined
+already: each row has one column more for it.
+"""
 
 from __future__ import annotations
 
