@@ -235,7 +235,7 @@ def test_transforms_are_told_apart_in_their_own_package() -> None:
         f"{module_of(path)}.{cls.__name__}" for path in folder.glob("*.py") for cls in classes
     }
     private |= {f"pennon.transforms.{cls.__name__}" for cls in classes}
-    types = {getattr(cls, "type", None) for cls in classes}
+    types = {cls.type for cls in classes if hasattr(cls, "type")}
     offences = []
     for path, tree in trees():
         if folder in path.parents:
