@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from decimal import Decimal
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from pennon.transforms.calendar import Day, Hour, Month, Year
 from pennon.transforms.epoch import Epoch, EpochUnit, epoch_value, unit_of_levels
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
-from pennon.transforms.registry import from_json, from_spark, from_sql
+from pennon.transforms.registry import from_json, from_message, from_spark, from_sql
 from pennon.transforms.transform import Transform
 from pennon.transforms.truncate import Truncate
 
@@ -151,6 +152,21 @@ def test_what_has_nothing_in_common() -> None:
     ):
         assert one.common_reduction(other, kind) is None
         assert other.common_reduction(one, kind) is None
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        *(Identity(), Year(), Month(), Day(), Hour(), *map(Epoch, EpochUnit)),
+        *(Bucket(8), MultiBucket(8), Truncate(3)),
+        *(Expression("lower(col0)"), Expression("lower(col0)", pa.utf8())),
+    ],
+    ids=str,
+)
+def test_a_transform_comes_back_from_a_message(transform: Transform) -> None:
+    message = json.loads(json.dumps(transform.to_message(str)))
+    types: dict[object, pa.DataType] = {"string": pa.string()}
+    assert from_message(message, types.__getitem__) == transform
 
 
 def test_expressions_are_the_same_but_for_blanks_comments_and_the_case_of_words() -> None:
