@@ -25,7 +25,7 @@ from pennon.maintenance.background.behind_commits import keep_behind
 from pennon.manifest import Snapshot, create
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transaction import Committed, Transaction
-from pennon.transforms.identity import Identity
+from pennon.transforms.registry import IDENTITY
 
 SCHEMA = pa.schema({"id": pa.int64(), "part": pa.int32()})
 
@@ -34,7 +34,7 @@ def made(folder: str, properties: dict[str, str] | None = None) -> Snapshot:
     """Make the empty table."""
     schema = NamespaceSchema.with_fresh_ids(SCHEMA)
     column = present(schema.field_by_path(["part"]))
-    field = PartitionField("part", (column.id,), Identity(), None, column.field.type)
+    field = PartitionField("part", (column.id,), IDENTITY, None, column.field.type)
     return create(f"{folder}/commits", schema, PartitionSpec(1, (field,)), properties)
 
 

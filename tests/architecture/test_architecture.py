@@ -15,6 +15,7 @@ import pytest
 
 from pennon.catalog.layouts import STORED_TABLES, StoredTable
 from pennon.manifest.table_layout import TableLayout
+from pennon.transforms.transform import Transform
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "pennon"
@@ -224,6 +225,41 @@ def test_layouts_are_asked_for_what_differs_and_not_for_their_names() -> None:
         )
     ]
     assert offences == []
+
+
+def test_transforms_are_told_apart_in_their_own_package() -> None:
+    """Others ask for what differs: see ``Transform``; ``transforms.registry`` makes one by name."""
+    folder = PACKAGE / "transforms"
+    classes = set(all_transforms())
+    modules = {cls.__module__ for cls in classes} - {Transform.__module__}
+    assert len(modules) == 6
+    private = modules | {
+        f"{module_of(path)}.{cls.__name__}" for path in folder.glob("*.py") for cls in classes
+    }
+    private |= {f"pennon.transforms.{cls.__name__}" for cls in classes}
+    types = {cls.type for cls in classes if hasattr(cls, "type")}
+    offences = []
+    for path, tree in trees():
+        if folder in path.parents:
+            continue
+        offences += [f"{named(path)}: {name}" for name in imported_modules(tree) & private]
+        offences += [
+            f"{named(path)}:{node.lineno}: {ast.unparse(node)}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Compare)
+            and isinstance(node.left, ast.Attribute)
+            and node.left.attr == "type"
+            and any(
+                isinstance(side, ast.Constant) and side.value in types for side in node.comparators
+            )
+        ]
+    assert offences == []
+
+
+def all_transforms(root: type[Transform] = Transform) -> Iterator[type[Transform]]:
+    for child in root.__subclasses__():
+        yield child
+        yield from all_transforms(child)
 
 
 def all_stored_tables(root: type[StoredTable] = StoredTable) -> Iterator[type[StoredTable]]:

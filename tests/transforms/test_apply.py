@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from decimal import Decimal
 
 import pyarrow as pa
@@ -21,8 +22,7 @@ from pennon.transforms.calendar import Day, Hour, Month, Year
 from pennon.transforms.epoch import Epoch, EpochUnit, epoch_value, unit_of_levels
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
-from pennon.transforms.reduction import common_reduction, reduce_values
-from pennon.transforms.registry import from_json, from_spark, from_sql
+from pennon.transforms.registry import from_json, from_message, from_spark, from_sql
 from pennon.transforms.transform import Transform
 from pennon.transforms.truncate import Truncate
 
@@ -133,27 +133,47 @@ def test_both_reduce_to_what_they_have_in_common(
     first: Transform, second: Transform, kind: pa.DataType, data: st.DataObject
 ) -> None:
     rows = pa.array(data.draw(st.lists(st.none() | _VALUES[kind], max_size=20)), kind)
-    common = common_reduction(first, second, kind)
+    common = first.common_reduction(second, kind)
     assert common is not None
-    assert common == common_reduction(second, first, kind)
+    assert common == second.common_reduction(first, kind)
     for transform in (first, second):
-        reduced = reduce_values(transform.apply([rows]), transform, common, kind)
+        reduced = transform.reduced(transform.apply([rows]), common, kind)
         assert reduced.equals(common.apply([rows]))
 
 
 @pytest.mark.spec("Transform Compatibility")
 def test_what_has_nothing_in_common() -> None:
-    assert common_reduction(Bucket(8), Bucket(9)) is None
-    assert common_reduction(Truncate(4), Truncate(6)) is None
-    assert common_reduction(Month(), Epoch(EpochUnit.YEARS)) is None
-    assert common_reduction(Bucket(8), Truncate(8), pa.int64()) is None
+    for one, other, kind in (
+        (Bucket(8), Bucket(9), pa.int64()),
+        (Bucket(8), MultiBucket(8), pa.int64()),
+        (Bucket(8), Truncate(8), pa.int64()),
+        (Truncate(2**31 - 1), Truncate(2**31 - 2), pa.int64()),
+        (Month(), Epoch(EpochUnit.YEARS), pa.date32()),
+    ):
+        assert one.common_reduction(other, kind) is None
+        assert other.common_reduction(one, kind) is None
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        *(Identity(), Year(), Month(), Day(), Hour(), *map(Epoch, EpochUnit)),
+        *(Bucket(8), MultiBucket(8), Truncate(3)),
+        *(Expression("lower(col0)"), Expression("lower(col0)", pa.utf8())),
+    ],
+    ids=str,
+)
+def test_a_transform_comes_back_from_a_message(transform: Transform) -> None:
+    message = json.loads(json.dumps(transform.to_message(str)))
+    types: dict[object, pa.DataType] = {"string": pa.string()}
+    assert from_message(message, types.__getitem__) == transform
 
 
 def test_expressions_are_the_same_but_for_blanks_comments_and_the_case_of_words() -> None:
     lower = Expression("lower(col0)")
-    assert common_reduction(lower, Expression("LOWER( Col0 ) -- of the name")) == lower
+    assert lower.common_reduction(Expression("LOWER( Col0 ) -- of the name"), pa.utf8()) == lower
     for one, other in [("col0 || 'A'", "col0 || 'a'"), ("$$A$$", "$$a$$"), ('"A"', '"a"')]:
-        assert common_reduction(Expression(one), Expression(other)) is None, one
+        assert Expression(one).common_reduction(Expression(other), pa.utf8()) is None, one
 
 
 @pytest.mark.spec("reading 40")

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, cast
 from pennon.errors import PartitionFieldNotFound, UnsupportedTransform
 from pennon.spec.evolution import add_field, drop_field, replace_field
 from pennon.spec.functions.spec_functions import SpecFunction, spec_functions
-from pennon.transforms.bucket import Bucket, MultiBucket
-from pennon.transforms.epoch import Epoch
-from pennon.transforms.expression import Expression
-from pennon.transforms.identity import Identity
 from pennon.transforms.registry import TransformCall, from_spark
-from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:
     from pennon.spec.partition_spec import PartitionSpec
@@ -220,14 +215,14 @@ def _by_name_or_column(
     field: Mapping[str, object], evolve: Callable[[str | TransformCall], PartitionSpec]
 ) -> PartitionSpec:
     call = from_spark(field)
-    if call.composed is not None or not isinstance(call.transforms[0], Identity):
+    if call.composed is not None or not call.transforms[0].is_identity:
         return evolve(call)
     path = call.columns[0]
     try:
         return evolve(".".join(path))
     except PartitionFieldNotFound as not_a_name:
         try:
-            return evolve(TransformCall((Identity(),), (path,)))
+            return evolve(call)
         except PartitionFieldNotFound:
             raise not_a_name from None
 
@@ -238,18 +233,9 @@ def _columns(function: SpecFunction, schema: NamespaceSchema) -> list[dict[str, 
 
 
 def _typed(function: SpecFunction, columns: list[dict[str, object]]) -> SparkTransform:
-    match function.grouping.transform:
-        case Epoch(unit):
-            return {"function": unit.value, "arguments": columns}
-        case Bucket(size) | MultiBucket(size):
-            return {"function": "bucket", "arguments": [{"literal": size}, *columns]}
-        case Truncate(size):
-            return {"function": "truncate", "arguments": [{"literal": size}, *columns]}
-        case Expression() as expression:
-            text = {"literal": expression.expression_sql}
-            return {"function": "expression", "arguments": [text, *columns]}
-        case transform:
-            return {"function": transform.type, "arguments": columns}
+    transform = function.grouping.transform
+    literals = [{"literal": parameter} for parameter in transform.parameters]
+    return {"function": transform.sql_name, "arguments": [*literals, *columns]}
 
 
 def _is_evaluable(function: SpecFunction, *, has_functions: bool) -> bool:
@@ -263,6 +249,5 @@ def _evaluable(
     name = function.grouping.spark_name
     if not _is_evaluable(function, has_functions=has_functions):
         return [{"function": "identity", "arguments": [column]} for column in columns]
-    transform = function.grouping.transform
-    literals = [{"literal": transform.num_buckets}] if isinstance(transform, Bucket) else []
+    literals = [{"literal": literal} for literal in function.grouping.transform.spark_literals]
     return [{"function": name, "arguments": [*literals, *columns]}]

@@ -177,7 +177,7 @@ def _may_hide_nulls(
 ) -> bool:
     """Whether a row that was not seen is NULL where all that were seen are not."""
     first = readings[0]
-    if first.call.transforms[0].type == "identity":
+    if first.call.transforms[0].is_identity:
         return False  # the name is the value of every row
     for path in _paths(first.spec.fields[0].source_ids, schema):
         if not schema.arrow.field(path[0]).nullable:

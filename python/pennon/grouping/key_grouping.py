@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.spec.functions.partition_layout import Layout, LayoutFunction, layout_of
-from pennon.transforms.bucket import Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -89,7 +88,6 @@ def _path(function: LayoutFunction, schema: NamespaceSchema) -> tuple[str, ...]:
 
 
 def _spark_transform(function: LayoutFunction, schema: NamespaceSchema) -> SparkTransform:
-    transform = function.grouping.transform
-    literals = [{"literal": transform.num_buckets}] if isinstance(transform, Bucket) else []
+    literals = [{"literal": literal} for literal in function.grouping.transform.spark_literals]
     arguments = [*literals, {"column": list(_path(function, schema))}]
     return {"function": function.grouping.spark_name, "arguments": arguments}

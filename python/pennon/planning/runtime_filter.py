@@ -18,7 +18,6 @@ from pennon.predicate.normalize import normalize
 from pennon.predicate.parse import readable_predicates
 from pennon.predicate.values.literal_list import LiteralList
 from pennon.predicate.values.literals import to_expression
-from pennon.transforms.identity import Identity
 
 if TYPE_CHECKING:
     from pennon.leaf.read.row_keys import RowKeys
@@ -62,7 +61,7 @@ def filter_columns(
         names[source]
         for _, spec in sorted(plan.snapshot.specs.items(), reverse=True)
         for field in spec.fields
-        if not is_row_change or isinstance(field.transform, Identity)
+        if not is_row_change or field.derivation.is_identity
         for source in field.source_ids
         if source in names
     ]

@@ -42,7 +42,6 @@ from pennon.pushdown.selects.selected import (
     selected_from,
     selected_table,
 )
-from pennon.transforms.identity import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -217,7 +216,7 @@ def _identity_column(specs: Sequence[PartitionSpec], source: int | None) -> str 
         {
             field.column
             for field in spec.fields
-            if isinstance(field.transform, Identity) and field.source_ids == (source,)
+            if field.derivation.is_identity and field.source_ids == (source,)
         }
         for spec in specs
     ]

@@ -25,7 +25,7 @@ from pennon.predicate.semantics import Declined
 from pennon.predicate.spark_expression import SparkExpression
 from pennon.predicate.typed import NTZ, ZONED, cast
 from pennon.predicate.values.literals import arrow_type, literal_value
-from pennon.transforms.epoch import EpochUnit, epoch_value, unit_of_levels
+from pennon.transforms.registry import composed_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,12 +42,9 @@ SPEC_VERSION: Final = "spec_version"
 _INSTANTS: Final = "r0"
 # Years with all of their hours, for some twenty years of partitions.
 _MOST_INSTANTS: Final = 200_000
-_NUMPY_UNITS: Final = {
-    EpochUnit.YEARS: "Y",
-    EpochUnit.MONTHS: "M",
-    EpochUnit.DAYS: "D",
-    EpochUnit.HOURS: "h",
-}
+_NUMPY_UNITS: Final = {"year": "Y", "month": "M", "day": "D", "hour": "h"}
+_DAY: Final = "day"
+_HOUR: Final = "hour"
 _DAY_PARTS: Final = frozenset(
     {
         *("YEAR", "QUARTER", "MONTH", "WEEK", "WEEKOFYEAR", "DAY", "DAYOFMONTH", "DAYOFYEAR"),
@@ -101,17 +98,18 @@ def time_spans(
             for field in spec.fields
             if field.transform is not None and field.source_ids == (source,)
         }
-        unit = unit_of_levels(columns)
-        if unit is None:
+        composed = composed_of(columns)
+        if composed is None:
             return None
         rows = np.flatnonzero(versions == version)
         levels = {
-            level: table[columns[level]].combine_chunks().take(pa.array(rows))
-            for level in unit.level_types
+            level.type: table[columns[level.type]].combine_chunks().take(pa.array(rows))
+            for level in composed.levels
         }
         if not _are_dates(levels):
             return None
-        counts = epoch_value(unit, levels)
+        counts = composed.from_fields([*levels.values()], ())
+        unit = _NUMPY_UNITS[composed.levels[-1].type]
         numbers = counts.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         is_null[rows] = counts.is_null().to_numpy(zero_copy_only=False)
         first[rows] = _hours(numbers, unit)
@@ -133,10 +131,8 @@ def _are_dates(levels: Mapping[str, pa.Array]) -> bool:
     return True
 
 
-def _hours(numbers: NDArray[np.int64], unit: EpochUnit) -> NDArray[np.int64]:
-    return (
-        numbers.astype(f"datetime64[{_NUMPY_UNITS[unit]}]").astype("datetime64[h]").astype(np.int64)
-    )
+def _hours(numbers: NDArray[np.int64], unit: str) -> NDArray[np.int64]:
+    return numbers.astype(f"datetime64[{unit}]").astype("datetime64[h]").astype(np.int64)
 
 
 class PartitionTimes:
@@ -207,7 +203,7 @@ class PartitionTimes:
         except Declined:
             return None
         spans = self.spans[column]
-        times = _times_within(spans, 24 if unit is EpochUnit.DAYS else 1)
+        times = _times_within(spans, 24 if unit is _DAY else 1)
         if times is None:
             return None
         # The last of them is that of NULL, which every partition of NULL has.
@@ -231,11 +227,11 @@ class PartitionTimes:
         at = np.where(spans.is_null, len(times.hours), times.starts[times.span_of])
         return values.combine_chunks().take(pa.array(at))
 
-    def _unit(self, node: exp.Expr) -> EpochUnit | None:
+    def _unit(self, node: exp.Expr) -> str | None:
         """What an expression asks of its times: the day, or the hour; None for more."""
         name = self._time(node)
         if name is not None:
-            return EpochUnit.DAYS if pa.types.is_date(self.types[name]) else None
+            return _DAY if pa.types.is_date(self.types[name]) else None
         unit = _unit_taken(node)
         if unit is not None and any(
             self._time(child) is not None for child in node.iter_expressions()
@@ -244,7 +240,7 @@ class PartitionTimes:
         units = [self._unit(child) for child in node.iter_expressions() if child.find(exp.Column)]
         if not units or None in units:
             return None
-        return EpochUnit.HOURS if EpochUnit.HOURS in units else EpochUnit.DAYS
+        return _HOUR if _HOUR in units else _DAY
 
     def _time(self, node: exp.Expr) -> str | None:
         """Name the column that a node is, or is as a timestamp of the same time."""
@@ -258,14 +254,14 @@ class PartitionTimes:
         return None
 
 
-def _unit_taken(node: exp.Expr) -> EpochUnit | None:
+def _unit_taken(node: exp.Expr) -> str | None:
     """What a function takes of a time that it is given; None where that may be more."""
     name, days, hours = "", _DAY_UNITS, frozenset({"HOUR"})
     match node:
         case exp.TsOrDsToDate() | exp.Year() | exp.Month() | exp.Quarter() | exp.LastDay():
-            return EpochUnit.DAYS
+            return _DAY
         case exp.Cast() if arrow_type(node.to) == pa.date32():
-            return EpochUnit.DAYS
+            return _DAY
         case exp.Extract():
             name, days = node.name.upper(), _DAY_PARTS
         case exp.TimestampTrunc() | exp.DateTrunc():
@@ -276,11 +272,11 @@ def _unit_taken(node: exp.Expr) -> EpochUnit | None:
             text = "?" if pattern is None or not pattern.is_valid else str(pattern.as_py())
             letters = set(text) - set("-/.:, _")
             if letters <= _DAY_LETTERS:
-                return EpochUnit.DAYS
-            return EpochUnit.HOURS if letters <= _HOUR_LETTERS else None
+                return _DAY
+            return _HOUR if letters <= _HOUR_LETTERS else None
     if name in days:
-        return EpochUnit.DAYS
-    return EpochUnit.HOURS if name in hours else None
+        return _DAY
+    return _HOUR if name in hours else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,6 @@ from pennon.pushdown.partners import (
     scan_columns,
 )
 from pennon.spec.partition_spec import leaf_prefix
-from pennon.transforms.bucket import HashBuckets
 from pennon.transforms.evaluation.murmur3 import is_hashable, murmur3
 
 if TYPE_CHECKING:
@@ -203,13 +202,11 @@ def _prunes(division: Division, join: Join, side: Side, chosen: Collection[int])
     """Whether what is left of the other side may have values of some leaves only."""
     rows = division.sizes[input_of(join, other_side(side))].rows
     compared = ruled_out_columns(division.plan, join, side, chosen)
-    transforms = (
-        function.grouping.transform for *_, function in _functions_of(division.plan, compared)
+    buckets = (
+        function.grouping.transform.buckets
+        for *_, function in _functions_of(division.plan, compared)
     )
-    return any(
-        not isinstance(transform, HashBuckets) or rows <= transform.num_buckets * _ROWS_OF_A_BUCKET
-        for transform in transforms
-    )
+    return any(count is None or rows <= count * _ROWS_OF_A_BUCKET for count in buckets)
 
 
 def _functions_of(

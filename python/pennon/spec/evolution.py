@@ -25,12 +25,11 @@ from pennon.errors import (
     PartitionSourceNotFound,
     TransformOnWrongType,
 )
-from pennon.spec.field_names import LEVELS, checked_name, default_name, level_name, unique_name
+from pennon.spec.field_names import checked_name, default_name, level_name, unique_name
 from pennon.spec.partition_spec import PartitionField, PartitionSpec
 from pennon.spec.schema import NamespaceSchema, SchemaField
-from pennon.transforms.expression import Expression
 from pennon.transforms.expression_checks import check_expression
-from pennon.transforms.registry import TransformCall
+from pennon.transforms.registry import LEVELS, TransformCall
 from pennon.transforms.transform import Transform
 
 __all__ = ["add_field", "drop_field", "promoted_spec", "replace_field", "spec_of"]
@@ -233,8 +232,7 @@ def _added(
     existing = [field for version in specs.values() for field in version.fields]
     added = 0
     for transform in call.transforms:
-        if isinstance(transform, Expression):
-            check_expression(transform, [source.field.type for source in sources])
+        check_expression(transform, [source.field.type for source in sources])
         try:
             new_field = _field(transform, sources)
         except TransformOnWrongType as error:
@@ -275,12 +273,12 @@ def _source(schema: NamespaceSchema, call: TransformCall, path: tuple[str, ...])
 def _field(transform: Transform, sources: Sequence[SchemaField]) -> PartitionField:
     """Make a field without a name yet."""
     types = [source.field.type for source in sources]
-    is_expression = isinstance(transform, Expression)
+    sql = transform.expression_sql
     return PartitionField(
         "",
         tuple(source.id for source in sources),
-        None if is_expression else transform,
-        transform.expression_sql if isinstance(transform, Expression) else None,
+        transform if sql is None else None,
+        sql,
         transform.result_type(types),
     )
 
@@ -362,9 +360,7 @@ def _by_call(
         levels = [
             field
             for field in spec.fields
-            if field.source_ids == matching[0].source_ids
-            and field.transform is not None
-            and field.transform.type in LEVELS
+            if field.source_ids == matching[0].source_ids and field.derivation.is_level
         ]
         return tuple(matching) if len(levels) == len(matching) else ()
     return tuple(matching)

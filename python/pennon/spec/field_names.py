@@ -9,21 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Final
 
 from pennon.errors import InvalidPartitionFieldName
 from pennon.transforms.transform import Transform
 
-__all__ = ["LEVELS", "checked_name", "default_name", "level_name", "unique_name"]
+__all__ = ["checked_name", "default_name", "level_name", "unique_name"]
 
-LEVELS: Final = ("year", "month", "day", "hour")
-_SUFFIX: Final = {
-    "identity": "",
-    "bucket": "_bucket",
-    "multi_bucket": "_bucket",
-    "truncate": "_trunc",
-    "expression": "_expr",
-}
 _LEGAL = re.compile(r"[a-z0-9_]+")
 _ILLEGAL_RUN = re.compile(r"[^a-z0-9_]+")
 
@@ -32,22 +23,23 @@ def default_name(transform: Transform, columns: Sequence[Sequence[str]]) -> str:
     """Derive a field's name from its transform and columns, nested names joined by ``_``.
 
     Example:
-        >>> from pennon.transforms.bucket import Bucket
-        >>> default_name(Bucket(16), [("Customer", "id")])
+        >>> from pennon.transforms.registry import from_json
+        >>> bucket = from_json({"type": "bucket", "num_buckets": 16})
+        >>> default_name(bucket, [("Customer", "id")])
         'customer_id_bucket'
 
     Spec: "Partition Field ID".
     """
     stem = "_".join(_legal(name) for path in columns for name in path) or "field"
-    return stem + _SUFFIX.get(transform.type, f"_{transform.type}")
+    return stem + transform.name_suffix
 
 
 def level_name(prefix: str, transform: Transform) -> str:
     """Name one level of a composed transform that the user gave a name.
 
     Example:
-        >>> from pennon.transforms.calendar import Year
-        >>> level_name("event", Year())
+        >>> from pennon.transforms.registry import from_json
+        >>> level_name("event", from_json({"type": "year"}))
         'event_year'
     """
     return f"{prefix}_{transform.type}"

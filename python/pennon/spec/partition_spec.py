@@ -20,8 +20,8 @@ from pennon.errors import InvalidPartitionSpec, PennonError
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.arrow_json import type_from_json, type_to_json
 from pennon.spec.json_text import object_from_text, text_of
-from pennon.transforms.expression import Expression
 from pennon.transforms.expression_checks import check_constant
+from pennon.transforms.registry import expression as expression_transform
 from pennon.transforms.registry import from_json as transform_from_json
 from pennon.transforms.transform import Transform
 
@@ -92,7 +92,7 @@ class PartitionField:
         """The transform that computes the values: the well-known one, or the expression as one."""
         if self.transform is not None:
             return self.transform
-        return Expression(self.expression or "", self.result_type)
+        return expression_transform(self.expression or "", self.result_type)
 
     def derives_as(self, other: PartitionField) -> bool:
         """Whether both derive the same value from the same sources; ``result_type`` does not count.
@@ -299,8 +299,8 @@ def is_same_kind(natural: pa.DataType, declared: pa.DataType) -> bool:
 def _natural_type(partition_field: PartitionField, types: Sequence[pa.DataType]) -> pa.DataType:
     if partition_field.transform is not None:
         return partition_field.transform.recorded_type(types)
-    expression = Expression(partition_field.expression or "")
-    natural = expression.natural_type(types)
+    expression = expression_transform(partition_field.expression or "")
+    natural = expression.recorded_type(types)
     check_constant(expression, tuple(types))
     return natural
 

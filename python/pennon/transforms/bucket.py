@@ -8,6 +8,7 @@ Spec: "Supported Transforms", "Hash Functions".
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,9 +18,15 @@ from sqlglot import exp
 
 from pennon.errors import InvalidTransform
 from pennon.predicate.comparison import Operator
+from pennon.predicate.condition import is_not_null
 from pennon.transforms.evaluation.murmur3 import check_hashable, murmur3_multi
 from pennon.transforms.evaluation.source_array import from_scalars, plain_type, with_nulls_of
-from pennon.transforms.transform import MultiColumnTransform, Transform, one_of_values
+from pennon.transforms.transform import (
+    MultiColumnTransform,
+    SizedTransform,
+    Transform,
+    one_of_values,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,26 +36,40 @@ if TYPE_CHECKING:
 _MAX_BUCKETS = 2**31 - 1
 
 
-class HashBuckets(Transform):
+class HashBuckets(SizedTransform):
     """What the two bucket transforms share."""
 
     __slots__ = ()
 
+    survives_widening = True
+    prunes_by_bound_values = True
+    size_name = "num_buckets"
     num_buckets: int
 
-    def check_buckets(self, form: str) -> None:
+    @property
+    def size(self) -> int:
+        """The number of buckets."""
+        return self.num_buckets
+
+    @property
+    def buckets(self) -> int | None:
+        """The number of buckets."""
+        return self.num_buckets
+
+    @property
+    def name_suffix(self) -> str:
+        """``_bucket`` for both."""
+        return "_bucket"
+
+    def check_buckets(self) -> None:
         """Refuse a number of buckets that cannot be."""
         if not 1 <= self.num_buckets <= _MAX_BUCKETS:
             raise InvalidTransform(
                 transform=self.type,
                 actual=f"{self.num_buckets} buckets",
                 expected="a whole number from 1 to 2147483647",
-                form=form,
+                form=self.form(self.type),
             )
-
-    def to_json(self) -> dict[str, object]:
-        """Give the specification's transform object."""
-        return {"type": self.type, "num_buckets": self.num_buckets}
 
     def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """Give int32."""
@@ -62,10 +83,6 @@ class HashBuckets(Transform):
         hashes = murmur3_multi(sources)
         absolute = np.abs(hashes.fill_null(0).to_numpy().astype(np.int64))
         return with_nulls_of(absolute % self.num_buckets, hashes, data_type)
-
-    def sql(self, columns: Sequence[str]) -> str:
-        """Spell the call."""
-        return f"{self.type}({', '.join([str(self.num_buckets), *columns])})"
 
     def reduction_to(self, other: Transform, source_type: pa.DataType) -> bool:
         """Whether the other's number of buckets divides this one's."""
@@ -83,6 +100,22 @@ class HashBuckets(Transform):
         buckets = values.fill_null(0).to_numpy(zero_copy_only=False)
         return with_nulls_of(buckets % other.num_buckets, values, pa.int32())
 
+    def reduced_column(self, other: Transform, column: exp.Column) -> exp.Expression | None:
+        """Compute ``bucket % m``."""
+        if self == other or not isinstance(other, HashBuckets):
+            return super().reduced_column(other, column)
+        if not self.reduction_to(other, pa.null()):
+            return None
+        divisor = exp.Literal.number(other.num_buckets)
+        return exp.Paren(this=exp.Mod(this=column.copy(), expression=divisor))
+
+    def coarser_of_both(self, other: Transform, source_type: pa.DataType) -> Transform | None:
+        """Give the greatest common divisor of buckets; one bucket would hold everything."""
+        if not isinstance(other, HashBuckets) or other.type != self.type:
+            return super().coarser_of_both(other, source_type)
+        divisor = math.gcd(self.num_buckets, other.num_buckets)
+        return self.of_size(divisor) if divisor > 1 else None
+
 
 @dataclass(frozen=True, slots=True)
 class Bucket(HashBuckets):
@@ -99,7 +132,23 @@ class Bucket(HashBuckets):
     num_buckets: int
 
     def __post_init__(self) -> None:
-        self.check_buckets("bucket(16, column)")
+        self.check_buckets()
+
+    @classmethod
+    def form(cls, name: str) -> str:
+        """Show the number and the column."""
+        return f"{name}(16, column)"
+
+    @classmethod
+    def from_sql(cls, name: str, literals: Sequence[object], num_columns: int) -> Transform:
+        """Take several columns as those of a multi_bucket."""
+        size = cls.size_of(name, literals)
+        return MultiBucket(size) if num_columns > 1 else Bucket(size)
+
+    @property
+    def spark_literals(self) -> tuple[int, ...]:
+        """The number of buckets."""
+        return (self.num_buckets,)
 
     def expression(self, source_types: Sequence[pa.DataType]) -> str:
         """Give the derived expression, its absolute value in 64 bits."""
@@ -135,7 +184,32 @@ class MultiBucket(MultiColumnTransform, HashBuckets):
     num_buckets: int
 
     def __post_init__(self) -> None:
-        self.check_buckets("multi_bucket(16, column, column)")
+        self.check_buckets()
+
+    @classmethod
+    def form(cls, name: str) -> str:
+        """Show the number and two columns."""
+        return f"{name}(16, column, column)"
+
+    @property
+    def sql_name(self) -> str:
+        """``bucket``, which is Spark's name for any number of columns."""
+        return "bucket"
+
+    def sql(self, columns: Sequence[str]) -> str:
+        """Spell the call by the specification's name."""
+        return f"{self.type}({', '.join([str(self.num_buckets), *columns])})"
+
+    def of_one_column(self) -> Transform:
+        """Give the bucket that it is of a single column."""
+        return Bucket(self.num_buckets)
+
+    def project_inclusive(
+        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
+    ) -> exp.Expression | None:
+        """Leave out the NULL bucket, whose columns are all NULL; IS NULL alone tells nothing."""
+        del source_type
+        return None if comparison.operator is Operator.IS_NULL else is_not_null(column)
 
     def expression(self, source_types: Sequence[pa.DataType]) -> str:
         """Give the derived expression, its absolute value in 64 bits."""

@@ -60,6 +60,9 @@ class CalendarField(Transform):
 
     __slots__ = ()
 
+    is_level = True
+    has_monotone_values = True
+
     def expression(self, source_types: Sequence[pa.DataType]) -> str:
         """Give the derived DataFusion expression, in UTC."""
         return f"date_part('{self.type}', {column_in_utc(source_types)})"
@@ -100,15 +103,14 @@ class CalendarField(Transform):
             return one_of_values(column, self.apply([literals]))
         return None
 
-    def sql(self, columns: Sequence[str]) -> str:
-        """Spell the field of a column."""
-        (column,) = columns
-        return f"{self.type}({column})"
-
     def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
         """Give Pennon's function of the same name."""
         del source_types
         return self.type
+
+    def of_midnights(self) -> Transform | None:
+        """Give the field: that of a date is that of its midnight."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,10 @@ class Month(CalendarField):
         """Compute the month."""
         return months_since_epoch(array) % _MONTHS + 1
 
+    def monotone_values(self, source: pa.Array) -> pa.Array:
+        """Count the months since 1970."""
+        return pa.array(months_since_epoch(source))
+
 
 @dataclass(frozen=True, slots=True)
 class Day(CalendarField):
@@ -163,6 +169,10 @@ class Day(CalendarField):
         """Compute the day."""
         first = months_since_epoch(array).astype("datetime64[M]").astype("datetime64[D]")
         return day_numbers(array) - first.astype(np.int64) + 1
+
+    def monotone_values(self, source: pa.Array) -> pa.Array:
+        """Count the days since 1970."""
+        return pa.array(day_numbers(source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +207,11 @@ class Hour(CalendarField):
     def field(self, array: pa.Array) -> NDArray[np.int64]:
         """Compute the hour."""
         return micros_utc(array) % MICROS_PER_DAY // MICROS_PER_HOUR
+
+    def monotone_values(self, source: pa.Array) -> pa.Array:
+        """Count the hours since 1970."""
+        return pa.array(micros_utc(source) // MICROS_PER_HOUR)
+
+    def of_midnights(self) -> Transform | None:
+        """Give None: a date has no hour."""
+        return None

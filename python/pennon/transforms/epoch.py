@@ -35,7 +35,7 @@ from pennon.transforms.monotone import project_monotone
 from pennon.transforms.transform import Transform
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
     from sqlglot import exp
@@ -148,7 +148,44 @@ class Epoch(Transform):
     """
 
     type: ClassVar[str] = "epoch"
+    has_monotone_values: ClassVar[bool] = True
     unit: EpochUnit
+
+    @property
+    def sql_name(self) -> str:
+        """``years``, ``months``, ``days`` or ``hours``."""
+        return self.unit.value
+
+    @property
+    def levels(self) -> tuple[Transform, ...]:
+        """The calendar fields."""
+        return self.unit.levels
+
+    @classmethod
+    def sql_names(cls) -> tuple[str, ...]:
+        """List the units."""
+        return tuple(unit.value for unit in EpochUnit)
+
+    @classmethod
+    def from_sql(cls, name: str, literals: Sequence[object], num_columns: int) -> Transform:
+        """Take one column."""
+        if literals or num_columns != 1:
+            count = len(literals) + num_columns
+            raise cls.invalid_call(name, f"{count} arguments", "one column")
+        return cls(EpochUnit(name))
+
+    @classmethod
+    def from_message(
+        cls, written: Mapping[str, object], read_type: Callable[[object], pa.DataType]
+    ) -> Epoch:
+        """Read the unit."""
+        del read_type
+        return cls(EpochUnit(str(written["unit"])))
+
+    def to_message(self, write_type: Callable[[pa.DataType], object]) -> dict[str, object]:
+        """Write the unit."""
+        del write_type
+        return {"type": self.type, "unit": self.unit}
 
     def to_json(self) -> dict[str, object]:
         """Refuse: the specification has only the levels."""
@@ -203,10 +240,12 @@ class Epoch(Transform):
         """Project equality and ranges onto a column of composed values."""
         return project_monotone(self, comparison, column, plain_type(source_type))
 
-    def sql(self, columns: Sequence[str]) -> str:
-        """Spell the call."""
-        (column,) = columns
-        return f"{self.unit}({column})"
+    def from_fields(
+        self, values: Sequence[pa.Array], source_types: Sequence[pa.DataType]
+    ) -> pa.Array:
+        """Compose the values of the levels."""
+        del source_types
+        return epoch_value(self.unit, dict(zip(self.unit.level_types, values, strict=True)))
 
     def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
         """Give Spark's name of the time transform."""
@@ -238,6 +277,16 @@ class Epoch(Transform):
         days = _coarsen(counts, self.unit, EpochUnit.DAYS)
         months = _coarsen(days, EpochUnit.DAYS, EpochUnit.MONTHS)
         return with_nulls_of(days - _first_days(months) + 1, values, pa.int32())
+
+    def coarser_of_both(self, other: Transform, source_type: pa.DataType) -> Transform | None:
+        """Give the coarser unit."""
+        if isinstance(other, Epoch):
+            return Epoch(self.unit.coarser(other.unit))
+        return Transform.coarser_of_both(self, other, source_type)
+
+    def of_midnights(self) -> Transform | None:
+        """Give the days of hours; a date is counted in every coarser unit as its midnight."""
+        return Epoch(self.unit.coarser(EpochUnit.DAYS))
 
 
 def _coarsen(counts: NDArray[np.int64], unit: EpochUnit, coarser: EpochUnit) -> NDArray[np.int64]:

@@ -20,13 +20,14 @@ from sqlglot.errors import ParseError, TokenError
 
 from pennon.errors import InternalError, PartitionExpressionFailed
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.values.arrow_kinds import is_text
 from pennon.transforms.evaluation.datafusion_errors import DataFusionErrors
 from pennon.transforms.evaluation.murmur3 import murmur3_multi
 from pennon.transforms.evaluation.source_array import plain_array, plain_type
-from pennon.transforms.transform import MultiColumnTransform
+from pennon.transforms.transform import MultiColumnTransform, Transform, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from datafusion import DataFrame, SessionContext
 
@@ -51,6 +52,7 @@ class Expression(MultiColumnTransform):
     """
 
     type: ClassVar[str] = "expression"
+    tells_types_apart: ClassVar[bool] = True
     expression_sql: str = field(compare=False)
     declared_type: pa.DataType | None = None
     _tokens: tuple[str, ...] = field(init=False, repr=False)
@@ -58,6 +60,43 @@ class Expression(MultiColumnTransform):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_tokens", _folded_tokens(self.expression_sql))
+
+    @property
+    def parameters(self) -> tuple[int | str, ...]:
+        """The SQL."""
+        return (self.expression_sql,)
+
+    @property
+    def name_suffix(self) -> str:
+        """``_expr``."""
+        return "_expr"
+
+    @classmethod
+    def form(cls, name: str) -> str:
+        """Show an expression and a column."""
+        return f"{name}('lower(col0)', column)"
+
+    @classmethod
+    def from_sql(cls, name: str, literals: Sequence[object], num_columns: int) -> Transform:
+        """Take one string, and the columns."""
+        del num_columns
+        match literals:
+            case [str() as sql]:
+                return cls(sql)
+        raise cls.invalid_call(name, listed(literals), "one string of DataFusion SQL")
+
+    @classmethod
+    def from_message(
+        cls, written: Mapping[str, object], read_type: Callable[[object], pa.DataType]
+    ) -> Expression:
+        """Read the SQL and its type."""
+        result = written["result_type"]
+        return cls(str(written["expression"]), None if result is None else read_type(result))
+
+    def to_message(self, write_type: Callable[[pa.DataType], object]) -> dict[str, object]:
+        """Write the SQL and its type."""
+        result = None if self.declared_type is None else write_type(self.declared_type)
+        return {"type": self.type, "expression": self.expression_sql, "result_type": result}
 
     def to_json(self) -> dict[str, object]:
         """Refuse: the specification keeps expressions beside transforms."""
@@ -123,10 +162,43 @@ class Expression(MultiColumnTransform):
             reason=str(reason).split("\n")[0].strip().rstrip("."),
         )
 
-    def sql(self, columns: Sequence[str]) -> str:
-        """Spell the call."""
-        literal = exp.Literal.string(self.expression_sql).sql(dialect="spark")
-        return f"expression({', '.join([literal, *columns])})"
+    def replaced_call(
+        self,
+        tree: exp.Expr,
+        sources: Sequence[exp.Expression],
+        source_types: Sequence[pa.DataType],
+        value: exp.Expr,
+    ) -> exp.Expr:
+        """Find the SQL in the condition: ``lower(region)``.
+
+        Of texts only: what has another natural type than its field, or a zero of two signs, is not
+        the same value everywhere.
+
+        Example:
+            >>> tree = parse_one("lower(`region`) = 'eu'", dialect=DataFusion)
+            >>> region, value = exp.column("region", quoted=True), exp.column("p")
+            >>> lower = Expression("lower(col0)", pa.string())
+            >>> print(lower.replaced_call(tree, [region], [pa.string()], value).sql())
+            p = 'eu'
+        """
+        del source_types
+        if self.declared_type is None or not is_text(self.declared_type):
+            return tree
+        named = {f"col{at}": source for at, source in enumerate(sources)}
+        call = parse_one(self.expression_sql, dialect=DataFusion).transform(
+            lambda node: (
+                named[node.name] if isinstance(node, exp.Column) and node.name in named else node
+            )
+        )
+        text = call.sql(dialect=DataFusion)
+        return tree.transform(
+            lambda node: (
+                value.copy()
+                if isinstance(node, type(call)) and node.sql(dialect=DataFusion) == text
+                else node
+            ),
+            copy=False,
+        )
 
 
 @lru_cache(maxsize=256)

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
     import datafusion
 
-__all__ = ["check_expression"]
+    from pennon.transforms.transform import Transform
+
+__all__ = ["check_constant", "check_expression"]
 
 _IS_EXPRESSION = "one DataFusion expression over its columns"
 _IS_CONSTANT = "deterministic and stateless"
@@ -62,11 +64,11 @@ _Row = tuple[object, ...]
 _Value = object | _Failure
 
 
-def check_expression(expression: Expression, source_types: Sequence[pa.DataType]) -> None:
-    """Check an expression against the format's requirements.
+def check_expression(transform: Transform, source_types: Sequence[pa.DataType]) -> None:
+    """Check an expression against the format's requirements; other transforms meet them.
 
     Args:
-        expression: With its declared type, or None for the natural one.
+        transform: The transform; an expression with its declared type, or None for the natural one.
         source_types: Types of ``col0``, ``col1``, ….
 
     Raises:
@@ -82,15 +84,16 @@ def check_expression(expression: Expression, source_types: Sequence[pa.DataType]
 
     Spec: "Partition Expression".
     """
-    _Check(expression, tuple(plain_type(data_type) for data_type in source_types)).run()
+    if isinstance(transform, Expression):
+        _Check(transform, tuple(plain_type(data_type) for data_type in source_types)).run()
 
 
 @functools.lru_cache(maxsize=1024)
-def check_constant(expression: Expression, source_types: tuple[pa.DataType, ...]) -> None:
+def check_constant(transform: Transform, source_types: tuple[pa.DataType, ...]) -> None:
     """Check what makes an expression of another writer unfit for pruning, without probing it.
 
     Args:
-        expression: The expression.
+        transform: The transform; all but expressions are fit.
         source_types: Types of ``col0``, ``col1``, ….
 
     Raises:
@@ -98,7 +101,9 @@ def check_constant(expression: Expression, source_types: tuple[pa.DataType, ...]
 
     Spec: "Partition Expression".
     """
-    check = _Check(expression, tuple(plain_type(data_type) for data_type in source_types))
+    if not isinstance(transform, Expression):
+        return
+    check = _Check(transform, tuple(plain_type(data_type) for data_type in source_types))
     check.is_one_projection()
     check.has_immutable_functions()
 

@@ -17,6 +17,7 @@ from pennon.errors import TransformOnWrongType
 from pennon.predicate.comparison import Operator
 from pennon.predicate.condition import condition
 from pennon.predicate.values.arrow_kinds import is_text
+from pennon.transforms.epoch import Epoch, EpochUnit
 from pennon.transforms.evaluation.source_array import plain_array, plain_type
 from pennon.transforms.transform import Transform
 
@@ -40,6 +41,15 @@ class Identity(Transform):
     """
 
     type: ClassVar[str] = "identity"
+    is_identity: ClassVar[bool] = True
+    keeps_type: ClassVar[bool] = True
+    survives_widening: ClassVar[bool] = True
+    has_monotone_values: ClassVar[bool] = True
+
+    @property
+    def name_suffix(self) -> str:
+        """Nothing: the field is called as its column."""
+        return ""
 
     def expression(self, source_types: Sequence[pa.DataType]) -> str:
         """Give the derived DataFusion expression."""
@@ -106,3 +116,7 @@ class Identity(Transform):
     def reduce(self, values: pa.Array, other: Transform, source_type: pa.DataType) -> pa.Array:
         """Apply the other transform to the values."""
         return other.apply([values.cast(plain_type(source_type))])
+
+    def of_midnights(self) -> Transform | None:
+        """Give the days: the values themselves are of two types."""
+        return Epoch(EpochUnit.DAYS)

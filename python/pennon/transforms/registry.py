@@ -7,39 +7,41 @@ stand for the levels of one column.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from pennon.errors import InvalidTransform, UnknownTransform
+from pennon.errors import UnknownTransform
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.calendar import Day, Hour, Month, Year
-from pennon.transforms.epoch import EpochUnit
+from pennon.transforms.epoch import Epoch, EpochUnit, unit_of_levels
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
+from pennon.transforms.transform import SizedTransform
 from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    import pyarrow as pa
 
     from pennon.transforms.transform import Transform
 
-_PLAIN: dict[str, Transform] = {
-    transform.type: transform for transform in (Identity(), Year(), Month(), Day(), Hour())
+# A new transform is its file and its name here, and Java's evaluation of it.
+_TRANSFORMS: Final[tuple[type[Transform], ...]] = (
+    *(Identity, Year, Month, Day, Hour),
+    *(Epoch, Bucket, MultiBucket, Truncate),
+    Expression,
+)
+_BY_TYPE: Final = {transform.type: transform for transform in _TRANSFORMS}
+_IN_FORMAT: Final = {
+    name: transform for name, transform in _BY_TYPE.items() if transform not in (Epoch, Expression)
 }
-_SIZED: dict[str, tuple[str, type[Bucket | MultiBucket | Truncate]]] = {
-    Bucket.type: ("num_buckets", Bucket),
-    MultiBucket.type: ("num_buckets", MultiBucket),
-    Truncate.type: ("width", Truncate),
-}
-_FORMS = {
-    "identity": "identity(column)",
-    **{name: f"{name}(column)" for name in ("year", "month", "day", "hour", *EpochUnit)},
-    "bucket": "bucket(16, column)",
-    "multi_bucket": "multi_bucket(16, column, column)",
-    "truncate": "truncate(10, column)",
-    "expression": "expression('lower(col0)', column)",
-}
+_IN_SQL: Final = {name: transform for transform in _TRANSFORMS for name in transform.sql_names()}
 # What Iceberg calls them as well; as a word of SQL, date is no column's.
-_OTHER_NAMES = {"date": "days", "date_hour": "hours"}
+_OTHER_NAMES: Final = {"date": "days", "date_hour": "hours"}
+
+IDENTITY: Final[Transform] = Identity()
+LEVELS: Final = EpochUnit.HOURS.level_types
+"""The types of the calendar fields, coarse to fine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +79,68 @@ def from_json(obj: Mapping[str, object]) -> Transform:
     Spec: "Transform Schema".
     """
     name = obj.get("type")
-    if isinstance(name, str) and name in _PLAIN:
-        return _PLAIN[name]
-    if not isinstance(name, str) or name not in _SIZED:
-        raise UnknownTransform(name=name, known=", ".join([*_PLAIN, *_SIZED]))
-    parameter, transform = _SIZED[name]
-    size = obj.get(parameter)
-    if not isinstance(size, int) or isinstance(size, bool):
-        raise InvalidTransform(
-            transform=name,
-            actual=f"{parameter} = {size!r}",
-            expected="a whole number",
-            form=f'{{"type": "{name}", "{parameter}": 16}}',
-        )
-    return transform(size)
+    if not isinstance(name, str) or name not in _IN_FORMAT:
+        raise UnknownTransform(name=name, known=", ".join(_IN_FORMAT))
+    return _IN_FORMAT[name].from_json(obj)
+
+
+def expression(sql: str, result_type: pa.DataType | None = None) -> Transform:
+    """Make the transform that evaluates DataFusion SQL over ``col0``, ``col1``, ….
+
+    Args:
+        sql: The expression.
+        result_type: The type of its values; None for the natural one.
+
+    Spec: "Partition Expression".
+    """
+    return Expression(sql, result_type)
+
+
+def sized(name: str, size: int) -> Transform | None:
+    """Make the transform with a number of one column that a function computes; None if none does.
+
+    Example:
+        >>> sized("bucket", 16), sized("year", 16)
+        (Bucket(num_buckets=16), None)
+    """
+    transform = _BY_TYPE.get(name)
+    if transform is None or transform.takes_many or not issubclass(transform, SizedTransform):
+        return None
+    return transform.of_size(size)
+
+
+def composed_of(level_types: Collection[str]) -> Transform | None:
+    """Recognise the composed transform in the transform types of one column's fields.
+
+    Returns:
+        The finest transform all of whose levels are there; None when even the year is missing.
+
+    Example:
+        >>> composed_of({"year", "month", "bucket"})
+        Epoch(unit=<EpochUnit.MONTHS: 'months'>)
+    """
+    unit = unit_of_levels(level_types)
+    return None if unit is None else Epoch(unit)
+
+
+def from_message(
+    written: Mapping[str, object], read_type: Callable[[object], pa.DataType]
+) -> Transform:
+    """Read what ``to_message`` of a transform gives.
+
+    Args:
+        written: The object.
+        read_type: Reads a type as it was written.
+    """
+    transform = _BY_TYPE.get(str(written.get("type")))
+    return from_json(written) if transform is None else transform.from_message(written, read_type)
 
 
 def from_spark(transform: Mapping[str, object]) -> TransformCall:
     """Read a transform as Spark's parser gives it: ``{"function": …, "arguments": […]}``."""
     function, arguments = transform.get("function"), transform.get("arguments", [])
     if not isinstance(function, str) or not isinstance(arguments, list | tuple):
-        raise UnknownTransform(name=transform, known=", ".join(_FORMS))
+        raise UnknownTransform(name=transform, known=", ".join(_IN_SQL))
     return from_sql(function, arguments)
 
 
@@ -119,47 +162,17 @@ def from_sql(function: str, arguments: Sequence[Mapping[str, object]]) -> Transf
         days(ordered_at)
     """
     name = _OTHER_NAMES.get(function.lower(), function.lower())
-    if name not in _FORMS:
-        raise UnknownTransform(name=function, known=", ".join(_FORMS))
+    if name not in _IN_SQL:
+        raise UnknownTransform(name=function, known=", ".join(_IN_SQL))
     columns = tuple(_path(argument["column"]) for argument in arguments if "column" in argument)
     literals = [argument["literal"] for argument in arguments if "literal" in argument]
     if not columns:
-        raise _invalid(name, "no column", "at least one column")
-    if name in _SIZED:
-        return _sized_call(name, columns, literals)
-    if name == Expression.type:
-        if len(literals) != 1 or not isinstance(literals[0], str):
-            raise _invalid(name, _listed(literals), "one string of DataFusion SQL")
-        return TransformCall((Expression(literals[0]),), columns)
-    if literals or len(columns) != 1:
-        raise _invalid(name, f"{len(arguments)} arguments", "one column")
-    if name in _PLAIN:
-        return TransformCall((_PLAIN[name],), columns)
-    return TransformCall(EpochUnit(name).levels, columns, name)
-
-
-def _sized_call(
-    name: str, columns: tuple[tuple[str, ...], ...], literals: list[object]
-) -> TransformCall:
-    match literals:
-        case [int() as size] if not isinstance(size, bool):
-            pass
-        case _:
-            raise _invalid(name, _listed(literals), "one whole number")
-    if name == Truncate.type and len(columns) > 1:
-        raise _invalid(name, f"{len(columns)} columns", "one column")
-    if name == Bucket.type and len(columns) > 1:
-        return TransformCall((MultiBucket(size),), columns)
-    return TransformCall((_SIZED[name][1](size),), columns)
+        raise _IN_SQL[name].invalid_call(name, "no column", "at least one column")
+    transform = _IN_SQL[name].from_sql(name, literals, len(columns))
+    if transform.levels:
+        return TransformCall(transform.levels, columns, transform.sql_name)
+    return TransformCall((transform,), columns)
 
 
 def _path(column: object) -> tuple[str, ...]:
     return (column,) if isinstance(column, str) else tuple(map(str, column))  # type: ignore[call-overload]
-
-
-def _listed(literals: list[object]) -> str:
-    return ", ".join(map(repr, literals)) or "no literal"
-
-
-def _invalid(name: str, actual: str, expected: str) -> InvalidTransform:
-    return InvalidTransform(transform=name, actual=actual, expected=expected, form=_FORMS[name])

@@ -9,17 +9,20 @@ Spec: "Supported Transforms": ``left(col0, W)`` or ``col0 - (col0 % W)``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import exp
 
 from pennon.errors import InvalidTransform, TransformOnWrongType
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition, negation, one_of
+from pennon.predicate.dialect import DataFusion
 from pennon.predicate.values.arrow_kinds import is_text
 from pennon.transforms.evaluation.source_array import (
     INT64_DIGITS,
@@ -30,18 +33,17 @@ from pennon.transforms.evaluation.source_array import (
     with_nulls_of,
 )
 from pennon.transforms.monotone import project_monotone
-from pennon.transforms.transform import Transform, one_of_values
+from pennon.transforms.transform import SizedTransform, Transform, one_of_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlglot import exp
-
 MAX_WIDTH = 2**31 - 1
+_FIRST: Final = "CAST(1 AS BIGINT)"
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate(Transform):
+class Truncate(SizedTransform):
     """Partition by a prefix, or by ranges of W numbers.
 
     Example:
@@ -52,6 +54,10 @@ class Truncate(Transform):
     """
 
     type: ClassVar[str] = "truncate"
+    size_name: ClassVar[str] = "width"
+    keeps_type: ClassVar[bool] = True
+    survives_widening: ClassVar[bool] = True
+    has_monotone_values: ClassVar[bool] = True
     width: int
 
     def __post_init__(self) -> None:
@@ -60,12 +66,31 @@ class Truncate(Transform):
                 transform="truncate",
                 actual=f"width {self.width}",
                 expected="a whole number from 1 to 2147483647",
-                form="truncate(10, column)",
+                form=self.form(self.type),
             )
 
-    def to_json(self) -> dict[str, object]:
-        """Give the specification's transform object."""
-        return {"type": self.type, "width": self.width}
+    @property
+    def size(self) -> int:
+        """The width."""
+        return self.width
+
+    @property
+    def name_suffix(self) -> str:
+        """``_trunc``."""
+        return "_trunc"
+
+    @classmethod
+    def form(cls, name: str) -> str:
+        """Show the width and the column."""
+        return f"{name}(10, column)"
+
+    @classmethod
+    def from_sql(cls, name: str, literals: Sequence[object], num_columns: int) -> Transform:
+        """Take one whole number and one column."""
+        width = cls.size_of(name, literals)
+        if num_columns > 1:
+            raise cls.invalid_call(name, f"{num_columns} columns", "one column")
+        return cls(width)
 
     def expression(self, source_types: Sequence[pa.DataType]) -> str:
         """Give the derived DataFusion expression."""
@@ -157,11 +182,6 @@ class Truncate(Transform):
                 kept = operator
         return condition(Comparison(kept, (image,)), column)
 
-    def sql(self, columns: Sequence[str]) -> str:
-        """Spell the call."""
-        (column,) = columns
-        return f"truncate({self.width}, {column})"
-
     def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
         """Give the one-column function with the width in its name."""
         del source_types
@@ -179,6 +199,39 @@ class Truncate(Transform):
         """Truncate the truncated values again."""
         del source_type
         return other.apply([values])
+
+    def coarser_of_both(self, other: Transform, source_type: pa.DataType) -> Transform | None:
+        """Give the shorter prefix, or the least common multiple of the widths."""
+        if not isinstance(other, Truncate):
+            return Transform.coarser_of_both(self, other, source_type)
+        if is_text(plain_type(source_type)):
+            return Truncate(min(self.width, other.width))
+        width = math.lcm(self.width, other.width)
+        return Truncate(width) if width <= MAX_WIDTH else None
+
+    def replaced_call(
+        self,
+        tree: exp.Expr,
+        sources: Sequence[exp.Expression],
+        source_types: Sequence[pa.DataType],
+        value: exp.Expr,
+    ) -> exp.Expr:
+        """Take the first characters of texts from the prefix: ``left(name, 2)``."""
+        if is_text(source_types[0]):
+            for part in tree.find_all(exp.Substring):
+                if part.this == sources[0] and _is_start(part, self.width):
+                    part.set("this", value.copy())
+        return tree
+
+
+def _is_start(part: exp.Substring, width: int) -> bool:
+    """Whether a part of a text is its first characters, and no more than so many."""
+    start, length = part.args.get("start"), part.args.get("length")
+    if start is None or length is None or start.sql(dialect=DataFusion) != _FIRST:
+        return False
+    literal = length.find(exp.Literal)
+    count = length.this if isinstance(length, exp.Cast) else length
+    return count is literal and literal.is_int and 0 <= int(literal.name) <= width
 
 
 def _truncated(value: Decimal, width: int) -> Decimal:

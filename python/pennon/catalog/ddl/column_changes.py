@@ -34,9 +34,6 @@ from pennon.leaf.schema.promotion import is_promotable
 from pennon.spec.column_names import check_column
 from pennon.spec.initial_default import value_from_json, with_initial_default
 from pennon.spec.length_limit import LENGTH_LIMIT
-from pennon.transforms.bucket import Bucket, MultiBucket
-from pennon.transforms.identity import Identity
-from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:
     from pennon.catalog.tables.loaded_table import Table
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["changed_columns"]
 
-_PROMOTED = (Identity, Truncate, Bucket, MultiBucket)
 _RESHAPING = frozenset({"rename_column", "update_type", "delete_column"})
 _Change = Mapping[str, object]
 
@@ -220,7 +216,7 @@ class _Columns:
         keeps = _is_numeric_widening(column.field.type, new_type)
         for spec in self._table.snapshot.specs.values():
             for field in spec.fields:
-                is_kept = keeps and isinstance(field.transform, _PROMOTED)
+                is_kept = keeps and field.derivation.survives_widening
                 if column.id in field.source_ids and not is_kept:
                     why = (
                         f"the partition field {field.field_id} of spec version"

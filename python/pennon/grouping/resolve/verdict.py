@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pennon.errors import PartitionExpressionFailed
 from pennon.plan import Expand, Scan
-from pennon.transforms.bucket import Bucket, MultiBucket
 
 if TYPE_CHECKING:
     from pennon.grouping.resolve.offered_partitioning import PartitionExpression, Partitioning
@@ -198,12 +197,8 @@ def _no_common_reduction(
     nodes: Sequence[PlanNode], mine: PartitionExpression, theirs: PartitionExpression
 ) -> tuple[str, str]:
     pair = f"{_spelled(nodes, [mine])} and {_spelled(nodes, [theirs])}"
-    left, right = mine.function.transform, theirs.function.transform
-    if (
-        isinstance(left, Bucket | MultiBucket)
-        and isinstance(right, Bucket | MultiBucket)
-        and math.gcd(left.num_buckets, right.num_buckets) == 1
-    ):
+    left, right = mine.function.transform.buckets, theirs.function.transform.buckets
+    if left is not None and right is not None and math.gcd(left, right) == 1:
         return (
             f"the bucket counts of {pair} have the greatest common divisor 1",
             "choose counts of which one divides the other",

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import HoursOutOfRange, PartitionSourceDropped, PartitionValueOverflow
-from pennon.transforms.epoch import EpochUnit, epoch_value, unit_of_levels
+from pennon.transforms.registry import LEVELS, composed_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,7 +92,8 @@ def _check_hours(spec: PartitionSpec, columns: Sequence[pa.Array], snapshot: Sna
         if field.transform is not None and len(field.source_ids) == 1:
             of_source.setdefault(field.source_ids[0], {})[field.transform.type] = values
     for source_id, levels in of_source.items():
-        if unit_of_levels(levels) is not EpochUnit.HOURS:
+        composed = composed_of(levels)
+        if composed is None or len(composed.levels) < len(LEVELS):
             continue
         ends = pc.min_max(levels["year"])
         if not ends["min"].is_valid or (
@@ -100,7 +101,7 @@ def _check_hours(spec: PartitionSpec, columns: Sequence[pa.Array], snapshot: Sna
         ):
             continue
         try:
-            epoch_value(EpochUnit.HOURS, levels)
+            composed.from_fields([levels[level] for level in LEVELS], ())
         except HoursOutOfRange as error:
             column = snapshot.schema.field_by_id(source_id)
             name = "" if column is None else f"{'.'.join(column.path)} = "

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.spec.value_text import value_of_text
-from pennon.transforms.expression import Expression
+from pennon.transforms.registry import expression
 
 __all__ = ["path_values", "values_of_spec"]
 
@@ -74,4 +74,4 @@ def _derived(
             return None
         arrays.append(pa.array([value], source.field.type))
     sql = field.derivation.expression([array.type for array in arrays])
-    return Expression(sql, data_type).apply(arrays)[0]
+    return expression(sql, data_type).apply(arrays)[0]

@@ -7,31 +7,15 @@ one month (day, hour) it is the same. Everything else, and columns with NULLs, i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
-
 import lance
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, OneTuple, tuple_of_rows
 from pennon.maintenance.leaves.partition_values import RowValues
-from pennon.predicate.values.time_units import MICROS_PER_HOUR
 from pennon.spec import PartitionField
-from pennon.transforms.calendar import Day, Hour, Month, Year, months_since_epoch
-from pennon.transforms.evaluation.source_array import day_numbers, micros_utc
-from pennon.transforms.identity import Identity
-from pennon.transforms.truncate import Truncate
 
 __all__ = ["recovered_tuple"]
-
-_NEVER_DECREASING: Final = (Identity, Truncate, Year)
-_LEVELS: Final[Mapping[type, Callable[[pa.Array], np.ndarray]]] = {
-    Month: months_since_epoch,
-    Day: day_numbers,
-    Hour: lambda array: micros_utc(array) // MICROS_PER_HOUR,
-}
 
 
 def recovered_tuple(
@@ -76,17 +60,15 @@ def _from_ends(dataset: lance.LanceDataset, rows: RowValues) -> OneTuple | None:
     if any(least != greatest for least, greatest in values.values()):
         return None
     for field in rows.fields:
-        level = _LEVELS.get(type(field.transform))
-        if level is None:
-            continue
-        first, last = level(rows.source(table, field.source_ids[0]))
+        ends_of_field = rows.source(table, field.source_ids[0])
+        first, last = field.derivation.monotone_values(ends_of_field)
         if first != last:
             return None
     return OneTuple({name: least for name, (least, _) in values.items()}, num_rows)
 
 
 def _is_ordered(partition_field: PartitionField, rows: RowValues) -> bool:
-    if not isinstance(partition_field.transform, (*_NEVER_DECREASING, *_LEVELS)):
+    if not partition_field.derivation.has_monotone_values:
         return False
     source = rows.schema.field_by_id(partition_field.source_ids[0])
     # NaN is no end of a column of floats.

@@ -15,7 +15,6 @@ from pennon.manifest.format.properties import SCHEMA, WRITER_FLAGS, has_guard
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.spec.partition_spec import is_same_kind
 from pennon.spec.schema import children_of, field_id_of
-from pennon.transforms.expression import Expression
 from pennon.transforms.expression_checks import check_constant, check_expression
 
 __all__ = ["CheckedMetadata", "check_metadata"]
@@ -135,7 +134,7 @@ def _is_computable(field: PartitionField, schema: NamespaceSchema) -> bool:
     if field.expression is None or len(types) < len(field.source_ids):
         return True
     try:
-        check_constant(Expression(field.expression), tuple(types))
+        check_constant(field.derivation, tuple(types))
     except PennonError:
         return False
     return True
@@ -160,7 +159,7 @@ def _against_schema(spec: PartitionSpec, schema: NamespaceSchema) -> Iterator[Fi
         if field.expression is None or len(types) < len(field.source_ids):
             continue
         try:
-            check_expression(Expression(field.expression, field.result_type), types)
+            check_expression(field.derivation, types)
         except PennonError as error:
             where = f"{spec.key} field '{field.field_id}'"
             yield violation("Partition Expression", where, error.message)

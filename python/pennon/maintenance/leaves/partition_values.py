@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pennon.leaf import scan_leaf
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
-from pennon.transforms.expression import Expression
+from pennon.transforms.registry import expression
 
 __all__ = ["RowValues", "differs", "is_same_value"]
 
@@ -72,7 +72,7 @@ class RowValues:
         sources = [self.source(rows, source) for source in field.source_ids]
         kinds = [source.type for source in sources]
         sql = field.derivation.expression(kinds)
-        return Expression(sql, self.types[field.field_id]).apply(sources)
+        return expression(sql, self.types[field.field_id]).apply(sources)
 
     def source(self, rows: pa.RecordBatch | pa.Table, source_id: int) -> pa.Array:
         """Take a source column of ``fields`` out of rows of ``columns``."""

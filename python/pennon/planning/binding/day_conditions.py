@@ -39,8 +39,7 @@ from pennon.predicate.values.arrow_kinds import is_moment
 from pennon.predicate.values.intervals import whole_interval
 from pennon.predicate.values.literals import arrow_type, literal_value
 from pennon.predicate.values.time_units import MICROS_PER_DAY
-from pennon.transforms.calendar import Day, Month
-from pennon.transforms.expression import Expression
+from pennon.transforms.registry import expression, from_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +66,7 @@ _DATE_LETTERS: Final = frozenset("yMd")
 _FIRST: Final = -62_091  # 1800-01-01
 _END: Final = 84_006  # 2200-01-01, a whole cycle later
 _MOST_RANGES: Final = 32
-_PARTS: Final = (Month(), Day())
+_PARTS: Final = tuple(from_json({"type": name}) for name in ("month", "day"))
 _EVERY: Final = (range(1, 13), range(1, 32))
 
 
@@ -141,7 +140,7 @@ def _true_days(condition: str, slack_days: int, *, is_cyclic: bool) -> _TrueDays
     days = pa.array(np.arange(_FIRST, _END, dtype=np.int32)).cast(pa.date32())
     rows = pa.concat_arrays([days, pa.array([None], pa.date32())])
     try:
-        values = Expression(condition).natural_values([rows]).combine_chunks()
+        values = expression(condition, pa.bool_()).apply([rows])
     except PartitionExpressionFailed:
         return None
     is_true = values.fill_null(False).to_numpy(zero_copy_only=False)

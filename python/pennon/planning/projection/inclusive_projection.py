@@ -30,21 +30,14 @@ from pennon.planning.binding.bound_predicate import (
     TransformedColumn,
 )
 from pennon.planning.binding.bound_predicate import is_not_null as not_null
-from pennon.planning.binding.transform_calls import with_field_values
 from pennon.planning.projection.domains import domain_of
 from pennon.planning.projection.level_ranges import LevelRanges, level_ranges
 from pennon.predicate.column_references import referenced_paths, replaced_references
-from pennon.predicate.comparison import Operator
-from pennon.predicate.condition import condition, is_not_null
+from pennon.predicate.condition import condition
 from pennon.predicate.connectives import and_all, or_all
 from pennon.predicate.expressions import Declined, Semantics, Typed
 from pennon.predicate.expressions.time_functions import part
 from pennon.predicate.values.conversion import to_text
-from pennon.spec.field_names import LEVELS
-from pennon.transforms.bucket import Bucket, MultiBucket
-from pennon.transforms.expression import Expression
-from pennon.transforms.identity import Identity
-from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -82,12 +75,7 @@ class ProjectedField:
     @property
     def is_single(self) -> bool:
         """Whether comparisons of the one source column project by themselves."""
-        return len(self.sources) == 1 and not isinstance(self.transform, Expression | MultiBucket)
-
-    @property
-    def is_evaluated(self) -> bool:
-        """Whether bound columns are turned into values of the field."""
-        return isinstance(self.transform, Expression | MultiBucket | Bucket)
+        return len(self.sources) == 1 and not self.transform.takes_many
 
     def read(self, projected: exp.Expression | None) -> exp.Expression | None:
         """Read the manifest column in its source's present type."""
@@ -164,16 +152,13 @@ class SpecProjection:
                 if projected is not None:
                     yield projected
         for field in self._of_column(column):
-            if field.is_single and not self._is_level(field):
+            if len(field.sources) > 1 and not field.transform.takes_many:
+                continue
+            if not self._is_level(field):
                 projected = field.transform.project_inclusive(comparison, field.column, column.type)
                 projected = field.read(projected)
                 if projected is not None:
                     yield projected
-            elif (
-                isinstance(field.transform, MultiBucket)
-                and comparison.operator is not Operator.IS_NULL
-            ):
-                yield is_not_null(field.column)
 
     def _strictly_compared(self, predicate: Compared) -> Iterator[exp.Expression]:
         column, comparison = predicate.column, predicate.comparison
@@ -183,7 +168,7 @@ class SpecProjection:
                 if projected is not None:
                     yield projected
         for field in self._of_column(column):
-            if not isinstance(field.transform, Expression) and not self._is_level(field):
+            if not self._is_level(field):
                 projected = field.transform.project_strict(comparison, field.column, column.type)
                 projected = field.read(projected)
                 if projected is not None:
@@ -200,14 +185,16 @@ class SpecProjection:
                 continue
             for field in self._of_column(source):
                 # One partition has both zeros, which a computation may tell apart.
-                if isinstance(field.transform, Identity) and not pa.types.is_floating(source.type):
+                if field.transform.is_identity and not pa.types.is_floating(source.type):
                     columns[source.path] = field.read(field.column) or field.column
         tree: exp.Expr = predicate.expression.copy()
         # No column of the table is a placeholder, whatever its name is.
         values = {exp.Placeholder(this=str(at)): field for at, field in enumerate(self.fields)}
         if len(columns) < len(predicate.sources):
             for value, field in values.items():
-                tree = with_field_values(tree, field.transform, field.sources, value)
+                names = [source.expression() for source in field.sources]
+                types = [source.type for source in field.sources]
+                tree = field.transform.replaced_call(tree, names, types, value)
             if not referenced_paths(tree) <= columns.keys():
                 return None
         over_values = replaced_references(tree, lambda path: columns[path].copy())
@@ -220,20 +207,16 @@ class SpecProjection:
     ) -> Iterator[tuple[tuple[str, ...], exp.Expression]]:
         """Give a transform's value for all rows of a partition, where a field determines it."""
         for field in self._of_column(called.source):
-            if field.transform == called.transform and field.is_single:
-                yield called.path, field.read(field.column) or field.column
-            elif isinstance(field.transform, Bucket) and isinstance(called.transform, Bucket):
-                buckets = called.transform.num_buckets
-                if field.transform.num_buckets % buckets == 0:
-                    divisor = exp.Literal.number(buckets)
-                    rest = exp.Mod(this=field.column.copy(), expression=divisor)
-                    yield called.path, exp.Paren(this=rest)
+            if field.is_single:
+                value = field.transform.reduced_column(called.transform, field.column)
+                if value is not None:
+                    yield called.path, field.read(value) or value
 
     def _calendar(self, predicate: ComparedDatePart) -> Iterator[exp.Expression]:
         for field in self._of_column(predicate.column):
             if field.transform.type == predicate.part:
                 yield condition(predicate.comparison, field.column)
-            elif isinstance(field.transform, Identity):
+            elif field.transform.is_identity:
                 value = Typed(field.column, predicate.column.type)
                 with suppress(Declined):
                     part_of_value = part(predicate.part.upper(), value, _IN_UTC).tree
@@ -241,7 +224,7 @@ class SpecProjection:
 
     def _evaluated(self, predicate: BoundPredicate) -> Iterator[exp.Expression]:
         for field in self.fields:
-            if not field.is_evaluated:
+            if not field.transform.prunes_by_bound_values:
                 continue
             domains = [domain_of(source, predicate) for source in field.sources]
             bound = [domain for domain in domains if domain is not None]
@@ -261,7 +244,7 @@ class SpecProjection:
 
     def _is_level(self, field: ProjectedField) -> bool:
         """Whether the field is among the levels that are compared together."""
-        return field.transform.type in LEVELS and any(
+        return field.transform.is_level and any(
             field.column in ranges.columns for _, ranges in self.levels
         )
 
@@ -294,7 +277,7 @@ def spec_projection(
     ]
     by_source: dict[SourceColumn, dict[str, exp.Column]] = {}
     for field in fields:
-        if field.is_single and field.transform.type in LEVELS:
+        if field.is_single and field.transform.is_level:
             by_source.setdefault(field.sources[0], {})[field.transform.type] = field.column
     levels = [
         (source, level_ranges(source_levels, source.type))
@@ -311,7 +294,7 @@ def _projected_field(
 ) -> ProjectedField:
     transform = field.derivation
     widened = None
-    if isinstance(transform, Identity | Truncate) and not stored.equals(sources[0].type):
+    if transform.keeps_type and not stored.equals(sources[0].type):
         name = _SQL_TYPES.get(str(sources[0].type))
         widened = None if name is None else exp.DataType.build(name)
     column = exp.column(field.column, quoted=True)

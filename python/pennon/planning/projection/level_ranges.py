@@ -21,7 +21,7 @@ from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition, is_not_null, is_null
 from pennon.predicate.connectives import and_all, or_all
 from pennon.predicate.values.time_units import SECONDS_PER_DAY, SECONDS_PER_HOUR, UNITS_PER_SECOND
-from pennon.spec.field_names import LEVELS
+from pennon.transforms.registry import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,7 +24,7 @@ from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.partition_struct import struct_fields
 from pennon.planning.binding.source_columns import resolve_column
 from pennon.planning.projection.inclusive_projection import ProjectedField
-from pennon.transforms.identity import Identity
+from pennon.transforms.registry import IDENTITY
 
 if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
@@ -66,10 +66,10 @@ def metadata_sources(snapshot: Snapshot, version: int) -> tuple[ProjectedField, 
     for field in struct_fields(snapshot) if PARTITION.name in names else ():
         source = resolve_column([PARTITION.name, field.name], schema)
         column = exp.column(PARTITION_PREFIX + field.name, quoted=True)
-        fields.append(ProjectedField(Identity(), column, (source,)))
+        fields.append(ProjectedField(IDENTITY, column, (source,)))
     for name in (name for name in SPEC_VERSIONS if name in names):
         # No column: the same number for every leaf of the spec stands in its place.
         number = cast("exp.Column", exp.cast(exp.Literal.number(version), "INT"))
         source = resolve_column([name], schema)
-        fields.append(ProjectedField(Identity(), number, (source,)))
+        fields.append(ProjectedField(IDENTITY, number, (source,)))
     return tuple(fields)

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.transforms.identity import Identity
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -46,7 +44,7 @@ def identity_columns(snapshot: Snapshot, versions: Iterable[int]) -> dict[int, s
         {
             (field.source_ids[0], field.column)
             for field in snapshot.specs[version].fields
-            if isinstance(field.transform, Identity) and len(field.source_ids) == 1
+            if field.derivation.is_identity and len(field.source_ids) == 1
         }
         for version in versions
     ]

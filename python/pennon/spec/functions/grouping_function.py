@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.predicate.values.arrow_kinds import is_binary, is_number, is_text
-from pennon.transforms.bucket import Bucket, MultiBucket
-from pennon.transforms.calendar import Day, Month, Year
-from pennon.transforms.epoch import Epoch, EpochUnit
 from pennon.transforms.evaluation.source_array import plain_type
-from pennon.transforms.expression import Expression
-from pennon.transforms.identity import Identity
-from pennon.transforms.reduction import common_reduction, reduce_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,23 +49,25 @@ class GroupingFunction:
         of a timestamp has its zone, and the number of one counts its unit.
 
         Example:
-            >>> six = GroupingFunction(Bucket(6), (pa.int64(),))
-            >>> four = GroupingFunction(Bucket(4), (pa.int64(),))
+            >>> from pennon.transforms.registry import sized
+            >>> six, four = (
+            ...     GroupingFunction(sized("bucket", count), (pa.int64(),)) for count in (6, 4)
+            ... )
             >>> print(six.common_reduction(four))
             bucket(2, col0)
         """
-        mine, theirs = self._one_column(), other._one_column()
+        mine, theirs = self._plainest(), other._plainest()
         if _are_date_and_timestamp(self.source_types, other.source_types):
-            my_days, their_days = _of_midnights(mine), _of_midnights(theirs)
+            my_days, their_days = mine.of_midnights(), theirs.of_midnights()
             if my_days is None or their_days is None:
                 return None
             mine, theirs = my_days, their_days
         elif not _have_same_values(self.source_types, other.source_types) or (
-            _may_tell_types(mine, theirs)
+            (mine.tells_types_apart or theirs.tells_types_apart)
             and not all(map(_are_computed_alike, self.source_types, other.source_types))
         ):
             return None
-        common = common_reduction(mine, theirs, self.source_types[0])
+        common = mine.common_reduction(theirs, self.source_types[0])
         return None if common is None else GroupingFunction(common, self.source_types)
 
     def reduces_to(self, other: GroupingFunction) -> bool:
@@ -80,7 +76,7 @@ class GroupingFunction:
 
     def reduce(self, values: pa.Array, other: GroupingFunction) -> pa.Array:
         """Turn values of this function into values of a function to which it reduces."""
-        return reduce_values(values, self._one_column(), other._one_column(), self.source_types[0])
+        return self._plainest().reduced(values, other._plainest(), self.source_types[0])
 
     def apply(self, sources: Sequence[pa.Array]) -> pa.Array:
         """Compute the function from source values."""
@@ -103,12 +99,12 @@ class GroupingFunction:
     @property
     def is_known_to_jvm(self) -> bool:
         """Whether Spark can compute the function for a side that has no partitioning."""
-        return not isinstance(self.transform, Expression) and not self._is_of_decimals
+        return self.transform.expression_sql is None and not self._is_of_decimals
 
     @property
     def is_identity(self) -> bool:
         """Whether the value is the source's own."""
-        return self.transform == Identity()
+        return self.transform.is_identity
 
     @property
     def is_constant_for_spark(self) -> bool:
@@ -126,19 +122,13 @@ class GroupingFunction:
         """
         return any(map(pa.types.is_uint64, self.source_types))
 
-    def _one_column(self) -> Transform:
-        """See a multi_bucket of one column as the bucket that it is."""
-        if isinstance(self.transform, MultiBucket) and len(self.source_types) == 1:
-            return Bucket(self.transform.num_buckets)
-        return self.transform
+    def _plainest(self) -> Transform:
+        """See a transform of many columns as what it is of its only one."""
+        return self.transform.of_one_column() if len(self.source_types) == 1 else self.transform
 
 
 def _have_same_values(mine: Sequence[pa.DataType], theirs: Sequence[pa.DataType]) -> bool:
     return len(mine) == len(theirs) and all(map(_hash_alike, mine, theirs))
-
-
-def _may_tell_types(mine: Transform, theirs: Transform) -> bool:
-    return isinstance(mine, Expression) or isinstance(theirs, Expression)
 
 
 def _are_computed_alike(left: pa.DataType, right: pa.DataType) -> bool:
@@ -152,17 +142,6 @@ def _are_date_and_timestamp(mine: Sequence[pa.DataType], theirs: Sequence[pa.Dat
         return False
     kinds = (mine[0], theirs[0])
     return any(map(pa.types.is_date, kinds)) and any(map(pa.types.is_timestamp, kinds))
-
-
-def _of_midnights(transform: Transform) -> Transform | None:
-    """Coarsen a function until it is the same of a DATE and of its midnight."""
-    match transform:
-        case Identity() | Epoch(EpochUnit.HOURS):
-            return Epoch(EpochUnit.DAYS)
-        case Epoch() | Year() | Month() | Day():
-            return transform
-        case _:
-            return None
 
 
 def _hash_alike(left: pa.DataType, right: pa.DataType) -> bool:

@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.spec.functions.grouping_function import GroupingFunction
-from pennon.transforms.epoch import Epoch, epoch_value, unit_of_levels
 from pennon.transforms.evaluation.source_array import plain_type
-from pennon.transforms.expression import Expression
-from pennon.transforms.identity import Identity
+from pennon.transforms.registry import IDENTITY, composed_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pennon.spec.partition_spec import PartitionField, PartitionSpec
+    from pennon.spec.partition_spec import PartitionSpec
     from pennon.spec.schema import NamespaceSchema
-    from pennon.transforms.transform import Transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +44,7 @@ class SpecFunction:
         if self.fixed is not None:
             return pa.repeat(self.fixed, leaves.num_rows)
         arrays = [leaves.column(column).combine_chunks() for column in self.columns]
-        if isinstance(self.grouping.transform, Epoch):
-            unit = self.grouping.transform.unit
-            return epoch_value(unit, dict(zip(unit.level_types, arrays, strict=True)))
-        value_type = self.grouping.value_type
-        return arrays[0] if arrays[0].type == value_type else arrays[0].cast(value_type)
+        return self.grouping.transform.from_fields(arrays, self.grouping.source_types)
 
 
 def spec_functions(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SpecFunction, ...]:
@@ -62,21 +55,21 @@ def spec_functions(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SpecFu
     Spec: "Storage Partitioned Join".
     """
     functions: list[SpecFunction] = []
-    composed: set[int] = set()
+    composed_sources: set[int] = set()
     for field in spec.fields:
         types = tuple(type_ for type_ in field.source_types(schema) if type_ is not None)
         if len(types) < len(field.source_ids):
             continue
         levels = _levels_of(spec, field.source_ids)
-        unit = unit_of_levels(levels)
-        if unit is None or field.column not in [levels[name] for name in unit.level_types]:
-            grouping = GroupingFunction(_transform(field), types)
+        composed = composed_of(levels)
+        columns = [levels[level.type] for level in composed.levels] if composed else []
+        if composed is None or field.column not in columns:
+            grouping = GroupingFunction(field.derivation, types)
             functions.append(SpecFunction(grouping, field.source_ids, (field.column,)))
-        elif field.source_ids[0] not in composed:
-            composed.add(field.source_ids[0])
-            columns = tuple(levels[name] for name in unit.level_types)
-            grouping = GroupingFunction(Epoch(unit), types)
-            functions.append(SpecFunction(grouping, field.source_ids, columns))
+        elif field.source_ids[0] not in composed_sources:
+            composed_sources.add(field.source_ids[0])
+            grouping = GroupingFunction(composed, types)
+            functions.append(SpecFunction(grouping, field.source_ids, tuple(columns)))
     return tuple(functions)
 
 
@@ -100,23 +93,15 @@ def fixed_functions(
             continue
         type_ = plain_type(source.field.type)
         if fixed[source_id].type == type_:
-            grouping = GroupingFunction(Identity(), (source.field.type,))
+            grouping = GroupingFunction(IDENTITY, (source.field.type,))
             functions.append(SpecFunction(grouping, (source_id,), (), fixed[source_id]))
     return tuple(functions)
-
-
-def _transform(field: PartitionField) -> Transform:
-    if field.transform is not None:
-        return field.transform
-    return Expression(field.expression or "", field.result_type)
 
 
 def _levels_of(spec: PartitionSpec, source_ids: tuple[int, ...]) -> dict[str, str]:
     """Map the level types of one column to their manifest columns."""
     return {
-        field.transform.type: field.column
+        field.derivation.type: field.column
         for field in spec.fields
-        if field.source_ids == source_ids
-        and field.transform is not None
-        and field.transform.type in ("year", "month", "day", "hour")
+        if field.source_ids == source_ids and field.derivation.is_level
     }

@@ -20,7 +20,6 @@ from pennon.planning.leaf_order import mergeable_scans
 from pennon.pushdown import FragmentMode
 from pennon.pushdown.division import derived_for
 from pennon.spec.write_order import WRITE_ORDER
-from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.worker.messages.key_messages import (
     ColumnPath,
     ComputedKey,
@@ -210,6 +209,6 @@ def _computed(function: LayoutFunction, columns: ColumnNumbers) -> ComputedKey:
     transform = function.grouping.transform
     return ComputedKey(
         function=function.grouping.spark_name or transform.type,
-        num_buckets=transform.num_buckets if isinstance(transform, Bucket | MultiBucket) else 0,
+        num_buckets=transform.buckets or 0,
         columns=tuple(ColumnPath(*columns.path(number)) for number in function.source_ids),
     )

@@ -23,9 +23,7 @@ from pennon.execution import (
     RowFilter,
 )
 from pennon.spec.arrow_json import type_from_json, type_to_json
-from pennon.transforms.epoch import Epoch, EpochUnit
-from pennon.transforms.expression import Expression
-from pennon.transforms.registry import from_json
+from pennon.transforms.registry import from_message
 from pennon.worker.wire.split_texts import assigned_column, split_column
 from pennon.worker.wire.tokens import ScanToken, Split, Token
 
@@ -94,31 +92,12 @@ class PruningToken(Token):
         cls, relation: int, part: int, columns: tuple[str, ...], transform: Transform
     ) -> PruningToken:
         """Make the token."""
-        return cls(relation, part, columns, _transform_to_json(transform))
+        return cls(relation, part, columns, transform.to_message(type_to_json))
 
     def pruning(self, keys: Sequence[int | None]) -> LeafPruning:
         """Put together what one task rules out, by the keys of its leaves."""
-        transform = _transform_from_json(self.transform)
+        transform = from_message(self.transform, type_from_json)
         return LeafPruning(self.relation, self.part, self.columns, transform, tuple(keys))
-
-
-def _transform_to_json(transform: Transform) -> dict[str, object]:
-    match transform:
-        case Epoch(unit=unit):
-            return {"type": Epoch.type, "unit": unit}
-        case Expression(expression_sql=sql, declared_type=declared):
-            result = None if declared is None else type_to_json(declared)
-            return {"type": Expression.type, "expression": sql, "result_type": result}
-    return transform.to_json()
-
-
-def _transform_from_json(written: Mapping[str, object]) -> Transform:
-    match written:
-        case {"type": Epoch.type, "unit": unit}:
-            return Epoch(EpochUnit(str(unit)))
-        case {"type": Expression.type, "expression": sql, "result_type": result}:
-            return Expression(str(sql), None if result is None else type_from_json(result))
-    return from_json(written)
 
 
 @dataclass(frozen=True, slots=True)
