@@ -66,7 +66,7 @@ def test_metadata_survives_and_our_own_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["variant", "interval day to second", "void", "time(6)", "geometry(4326)"]
+    "kind", ["variant", "interval day to second", "void", "time(1)", "geometry(4326)"]
 )
 def test_a_type_that_lance_does_not_store_names_its_column(kind: str) -> None:
     inner = {

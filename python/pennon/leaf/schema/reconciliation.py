@@ -105,7 +105,11 @@ def shared_fields(dataset: lance.LanceDataset) -> LeafFields:
         _leaf_field(arrow, field)
         for arrow, field in zip(dataset.schema, dataset.lance_schema.fields(), strict=True)
     )
-    shared = _shared.setdefault(fields, LeafFields(fields))
+    own = LeafFields(fields)
+    try:
+        shared = _shared.setdefault(fields, own)
+    except TypeError:  # an extension type that has no hash, as Lance's blobs
+        shared = own
     _of_dataset[dataset] = (version, shared)
     return shared
 
