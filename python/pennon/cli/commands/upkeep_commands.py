@@ -61,8 +61,9 @@ def add_upkeep_commands(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add(commands: Commands[argparse.ArgumentParser], procedure: Procedure[Any]) -> None:
     purpose = procedure.description[:1].lower() + procedure.description[1:].rstrip(".")
-    parser = commands.add_parser(procedure.command, help=purpose)
     is_check = procedure is CHECK
+    of_all = "; without a table, all of the root" if is_check else ""
+    parser = commands.add_parser(procedure.command, help=purpose + of_all)
     if (option := procedure.options.get("table")) is None:
         add_table(parser, is_optional=is_check)
     else:

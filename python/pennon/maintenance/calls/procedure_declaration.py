@@ -362,4 +362,4 @@ def _meanings(function: Callable[..., object]) -> dict[str, str]:
 
 def _short(meaning: str) -> str:
     text = meaning.replace("``", "").removeprefix("Whether to ").rstrip(".")
-    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]

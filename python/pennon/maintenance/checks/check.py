@@ -87,7 +87,7 @@ def check(
 
 CHECK: Final = Procedure(
     check,
-    "Check every rule of the format; a row for each violation.",
+    "Check every rule of the format against the files, and list what is found.",
     columns_of(Finding),
     rows="findings",
     command="check",
