@@ -14,7 +14,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.tables.change_range import ChangeBounds, find_changes
 from pennon.catalog.tables.loaded_table import load
 from pennon.errors import ChangeRangeReversed, SnapshotNotFound, TableVersionNotFound
-from pennon.maintenance.calls.procedures import call
+from pennon.maintenance.procedures import call
 
 if TYPE_CHECKING:
     from pathlib import Path

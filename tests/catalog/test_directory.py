@@ -42,7 +42,7 @@ from pennon.errors import (
     UnsupportedTableChange,
     WriteConflict,
 )
-from pennon.maintenance.calls.procedures import call
+from pennon.maintenance.procedures import call
 from pennon.manifest.dataset.storage import open_manifest
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}

@@ -21,10 +21,10 @@ from pennon.leaf import scan_leaf
 from pennon.maintenance.adoption.adopt import adopt
 from pennon.maintenance.adoption.leaf_tuple import OneTuple
 from pennon.maintenance.adoption.recovery import recovered_tuple
-from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import Severity
 from pennon.maintenance.leaves.partition_values import RowValues
+from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot, create
 from pennon.namespace import Scan
 from pennon.planning import plan_scan

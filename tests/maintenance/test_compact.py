@@ -19,9 +19,9 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import InternalError, ProcedureArgument
 from pennon.maintenance import leaf_rewrite
-from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import _Compaction, _Planned, compact
+from pennon.maintenance.procedures import call
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot, change_root
 from pennon.manifest.versions.history import history

@@ -21,10 +21,10 @@ import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import NotPartitionedNamespace, ProcedureArgument, SnapshotNotFound
-from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.leaf_versions import detached_versions
+from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot
 from pennon.manifest.dataset.storage import open_manifest, version_numbers
 from pennon.manifest.versions import history as module

@@ -19,7 +19,7 @@ from pennon.catalog.partitioning import FieldChange
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.leaf.write.staged_partition import StagedPartition
 from pennon.maintenance.adoption.adopt import adopt
-from pennon.maintenance.adoption.split import split
+from pennon.maintenance.adoption.split import split_datasets
 from pennon.maintenance.repair import repair
 from pennon.manifest import Snapshot
 from pennon.manifest.format.commit_record import COMMIT
@@ -109,7 +109,7 @@ CHANGES: dict[str, Change] = {
     "evolve": evolve,
     "repair": lose_and_repair,
     "adopt": lambda location: adopt(Snapshot.open(location), dataset(location)),
-    "split": lambda location: split(Snapshot.open(location), dataset(location)),
+    "split": lambda location: split_datasets(Snapshot.open(location), dataset(location)),
 }
 
 

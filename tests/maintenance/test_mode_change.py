@@ -25,9 +25,9 @@ from pennon.errors import (
     TransactionModeChanged,
     UnsupportedTableChange,
 )
-from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
+from pennon.maintenance.procedures import call
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest.format import change_notice, running_process
 from pennon.manifest.transaction_mode import change_under_way, mode_of

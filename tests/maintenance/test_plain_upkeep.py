@@ -14,9 +14,9 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.layouts.plain_snapshot import open_plain
 from pennon.errors import PlainDatasetRefused, TableVersionNotFound
 from pennon.maintenance import plain_upkeep
-from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.compact import compact
 from pennon.maintenance.expire import expire
+from pennon.maintenance.procedures import call
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest.versions.expiry_notice import expiring

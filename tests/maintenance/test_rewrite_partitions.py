@@ -13,7 +13,7 @@ import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.maintenance import rewrite_partitions as module
-from pennon.maintenance.calls.procedures import call
+from pennon.maintenance.procedures import call
 from pennon.transaction import Transaction
 
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.utf8(), "kind": pa.utf8()})

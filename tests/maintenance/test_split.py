@@ -12,9 +12,9 @@ from tests.transaction import lake
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import AdoptionRefused
-from pennon.maintenance.adoption.split import split
-from pennon.maintenance.calls.procedures import call
+from pennon.maintenance.adoption.split import split_datasets
 from pennon.maintenance.checks.check import check
+from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot
 
 
@@ -67,13 +67,13 @@ def test_nothing_is_visible_or_left_where_one_dataset_does_not_fit(
     folder = str(tmp_path / "old")
     dataset(tmp_path, "old/b", {"id": ["x"], "region": ["us"]})
     with pytest.raises(AdoptionRefused, match="column id is string"):
-        split(snapshot, folder)
+        split_datasets(snapshot, folder)
     dataset(tmp_path, "elsewhere/b", {"id": [4], "region": ["us"]})
     files = {path for path in Path(snapshot.location).rglob("*") if path.is_file()}
     after = lake.append(snapshot, {9: "eu"})
     # Another writer's append does not stand in the way.
-    split(snapshot, str(tmp_path / "elsewhere"))
+    split_datasets(snapshot, str(tmp_path / "elsewhere"))
     assert lake.regions(lake.latest(after)) == {"eu": [1, 9], "us": [4]}
     with pytest.raises(AdoptionRefused, match="there is no Lance dataset"):
-        split(snapshot, str(tmp_path / "nothing"))
+        split_datasets(snapshot, str(tmp_path / "nothing"))
     assert files <= {path for path in Path(snapshot.location).rglob("*") if path.is_file()}

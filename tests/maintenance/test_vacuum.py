@@ -18,10 +18,10 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.table_ddl import drop
 from pennon.cli import main
 from pennon.errors import SnapshotNotFound, StorageFailure
-from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.leaf_references import named_versions
+from pennon.maintenance.procedures import call
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot

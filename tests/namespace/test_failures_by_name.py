@@ -19,7 +19,7 @@ from pennon.errors import (
     TableFilesGone,
     TransactionModeChanged,
 )
-from pennon.maintenance.calls.procedures import call
+from pennon.maintenance.procedures import call
 from pennon.manifest.format.change_notice import ALTERED
 from pennon.namespace import PartitionedNamespace
 from pennon.transaction.writer_fence import without_writers

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import pennon
 from pennon.catalog.configured_catalog import Catalog, is_local, stated_place
 from pennon.catalog.directory import Directory
-from pennon.cli.commands.repair_commands import add_repair_commands
 from pennon.cli.commands.table_argument import (
     Commands,
     add_root,
@@ -67,7 +66,6 @@ def parser() -> argparse.ArgumentParser:
     _add_sql(commands)
     _add_serve(commands)
     _add_conf_command(commands)
-    add_repair_commands(commands)
     add_upkeep_commands(commands)
     return command_line
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import PennonError
-from pennon.maintenance.calls.procedures import PROCEDURES
+from pennon.maintenance.procedures import PROCEDURES
 
 if TYPE_CHECKING:
     from pennon.namespace.lake import Lake

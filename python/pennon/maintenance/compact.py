@@ -10,9 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pennon.errors import LeafMissing, NamespaceHasNoManifest
+from pennon.maintenance.calls.procedure_declaration import (
+    Column,
+    Procedure,
+    columns_of,
+    planned,
+)
 from pennon.maintenance.leaf_rewrite import LeafRewrite, rewrite_leaves
 from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.progress import Progress, no_progress
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
 
     from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 
-__all__ = ["STRATEGIES", "Compacted", "compact", "fragments_below"]
+__all__ = ["COMPACT", "STRATEGIES", "Compacted", "compact", "fragments_below"]
 
 DEFAULT_TARGET_BYTES: Final = 256 << 20
 STRATEGIES: Final = ("binpack", "sort")
@@ -57,9 +63,9 @@ class Compacted:
     leaves: int = 0
     files_before: int = 0
     files_after: int = 0
-    num_rows: int = 0
+    num_rows: Annotated[int, Column("rows")] = 0
     version: int = 0
-    partitions: list[str] = field(default_factory=list)
+    partitions: Annotated[list[str], planned("partitions")] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -123,6 +129,21 @@ def compact(
         work.run(snapshot, some, is_dry=dry_run)
         progress("leaves compacted", at + len(some), len(chosen))
     return done
+
+
+COMPACT: Final = Procedure(
+    compact,
+    "Rewrite leaves of many small files into few large ones.",
+    columns_of(Compacted),
+    least={"target_bytes": 1},
+    choices={"strategy": STRATEGIES},
+    renews_table=True,
+    command="compact",
+    said="{location} is at version {version}: {leaves} leaves with {rows} rows compacted,"
+    " {files_before} files became {files_after}",
+    planned="{location} is at version {version}: {leaves} leaves with {rows} rows to compact,"
+    " {files_before} files",
+)
 
 
 def _compact_plain(

@@ -27,7 +27,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Final
+from typing import Annotated, Final
 
 import lance
 
@@ -35,6 +35,15 @@ from pennon.caching import version_time
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.errors import LeafMissing, NamespaceHasNoManifest, StorageFailure
 from pennon.leaf import forget_leaves
+from pennon.maintenance.calls.procedure_declaration import (
+    HIDDEN,
+    Column,
+    Parameter,
+    Procedure,
+    columns_of,
+    count,
+    planned,
+)
 from pennon.maintenance.checks.manifest_rows import RawRows
 from pennon.maintenance.leaf_references import LeafVersion, named_versions, recorded_versions
 from pennon.maintenance.leaves.leaf_files import LeafFiles, manifest_path
@@ -68,7 +77,7 @@ from pennon.manifest.versions.tags import Tag, drop_unchanged, tagged_versions, 
 from pennon.predicate.values.time_units import SECONDS_PER_DAY
 from pennon.settings import WRITER_GRACE
 
-__all__ = ["Expired", "expirable_versions", "expire"]
+__all__ = ["EXPIRE_SNAPSHOTS", "Expired", "expirable_versions", "expire"]
 
 # So long a commit may still be asked for again by whoever has not heard of it.
 _RETRIED_SECONDS: Final = SECONDS_PER_DAY
@@ -91,11 +100,15 @@ class Expired:
         notes: What was left alone, and why.
     """
 
-    versions: list[int] = field(default_factory=list)
-    tags: list[str] = field(default_factory=list)
-    leaf_versions: int = 0
-    files: list[str] = field(default_factory=list)
-    num_bytes: int = 0
+    versions: Annotated[
+        list[int], count("expired_versions"), planned("versions", ", ", "version {}")
+    ] = field(default_factory=list)
+    tags: Annotated[list[str], HIDDEN] = field(default_factory=list)
+    leaf_versions: Annotated[int, Column("deleted_leaf_versions")] = 0
+    files: Annotated[list[str], count("deleted_files"), planned("files")] = field(
+        default_factory=list
+    )
+    num_bytes: Annotated[int, Column("freed_bytes")] = 0
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -118,10 +131,10 @@ def expire(
     Args:
         location: The namespace, or a plain dataset.
         storage_options: Given to Lance.
-        older_than: Versions committed before this time, with a zone, go; None for what the table's
+        older_than: Versions committed before this time go; left out, what the table's
             ``history.expire.max-snapshot-age-ms`` says, or five days ago.
-        retain_last: How many of the newest versions stay whatever their age, at least one; None for
-            what the table's ``history.expire.min-snapshots-to-keep`` says, or one.
+        retain_last: How many of the newest versions stay whatever their age; left out, what the
+            table's ``history.expire.min-snapshots-to-keep`` says, or one.
         dry_run: Whether to list only.
         progress: Called with how far it is.
 
@@ -169,6 +182,28 @@ def expire(
     if expired:
         _remove_expired(location, options, expired, done, dry_run=dry_run)
     return done
+
+
+EXPIRE_SNAPSHOTS: Final = Procedure(
+    expire,
+    "Forget old versions of a table, and delete the files that only they need.",
+    columns_of(Expired),
+    name="expire_snapshots",
+    least={"retain_last": 1},
+    refused=(
+        Parameter(
+            "snapshot_ids",
+            "Sequence[int]",
+            instead="versions expire by their age: write older_than or retain_last",
+        ),
+    ),
+    renews_table=True,
+    command="expire",
+    said="{location}: {expired_versions} versions expired, {deleted_leaf_versions} versions of"
+    " leaves deleted, {deleted_files} files with {freed_bytes} bytes",
+    planned="{location}: {expired_versions} versions to expire, {deleted_leaf_versions} versions of"
+    " leaves to delete, {deleted_files} files with {freed_bytes} bytes",
+)
 
 
 def _expire_plain(

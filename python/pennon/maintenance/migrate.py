@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated, Final
 
 import lance
 import pyarrow as pa
@@ -19,6 +20,7 @@ from pennon.errors import LeafTypeMismatch, MigrationRefused, PartitionFieldExis
 from pennon.leaf import open_leaf
 from pennon.leaf.schema.adopted_dataset import columns_by_name, state_ids
 from pennon.leaf.write.leaf_commit import LeafCommit
+from pennon.maintenance.calls.procedure_declaration import HIDDEN, Procedure, columns_of
 from pennon.maintenance.leaves.partition_values import RowValues, differs, is_same_value
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot, leaf_name
@@ -32,7 +34,7 @@ from pennon.spec import PartitionSpec, spec_of
 from pennon.transaction.staging.leaf_state import partition_text
 from pennon.transforms.registry import TransformCall
 
-__all__ = ["Migrated", "migrate"]
+__all__ = ["MIGRATE", "Migrated", "migrate"]
 
 _Tuple = Sequence[pa.Scalar]
 
@@ -49,7 +51,7 @@ class Migrated:
         notes: How each partition column of the draft was read, and what a person should know.
     """
 
-    location: str
+    location: Annotated[str, HIDDEN]
     version: int
     leaves: int
     rows: int
@@ -60,8 +62,8 @@ def migrate(
     location: str,
     storage_options: StorageOptions | None = None,
     *,
-    strong: bool = True,
     remove_old: bool = False,
+    weak: bool = False,
     progress: Progress = no_progress,
 ) -> Migrated:
     """Make a namespace of the older draft one of the current format.
@@ -69,9 +71,9 @@ def migrate(
     Args:
         location: Path or URL of the directory namespace.
         storage_options: Given to Lance; never printed.
-        strong: Whether leaves are read at a recorded version.
         remove_old: Whether the draft's rows and properties are removed afterwards; also of a
             namespace that was migrated before.
+        weak: Whether leaves are read at their newest version, not at a recorded one.
         progress: Told after every leaf that was read.
 
     Raises:
@@ -87,8 +89,8 @@ def migrate(
     work.read(progress)
     spec, notes = work.chosen()
     salt = draft_salt(draft.manifest)
-    rows, num_rows = work.rows(spec, salt, strong=strong)
-    version = write_rows(draft, spec, rows, salt, strong=strong, storage_options=options)
+    rows, num_rows = work.rows(spec, salt, strong=not weak)
+    version = write_rows(draft, spec, rows, salt, strong=not weak, storage_options=options)
     if draft.manifest.schema.field("object_id").nullable:
         notes.append("object_id may be NULL, so that Lance does not detect racing writers")
     if remove_old:
@@ -97,6 +99,16 @@ def migrate(
         notes.append("the older draft is still readable, and upstream's clients write it no more")
     Snapshot.open(location, version, storage_options=options)
     return Migrated(location, version, len(draft.leaves), num_rows, tuple(notes))
+
+
+MIGRATE: Final = Procedure(
+    migrate,
+    "Copy a table of the older draft into the format of today.",
+    columns_of(Migrated),
+    table="path",
+    command="migrate",
+    said="{location} is at version {version}: {leaves} leaves, {rows} rows",
+)
 
 
 def _migrated_before(

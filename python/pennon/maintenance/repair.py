@@ -10,8 +10,9 @@ or their leaves' files are mended last (`mended_rows`), and one commit writes al
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated, Final
 
 import lance
 import pyarrow as pa
@@ -20,6 +21,13 @@ import pyarrow.compute as pc
 from pennon.errors import ManifestNotRepairable, PennonError
 from pennon.leaf import open_leaf
 from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, OneTuple, tuple_of_rows
+from pennon.maintenance.calls.procedure_declaration import (
+    HIDDEN,
+    Arguments,
+    Column,
+    Procedure,
+    columns_of,
+)
 from pennon.maintenance.checks.manifest_rows import RawRow, RawRows
 from pennon.maintenance.leaf_versions import VersionUnknown, forgotten_version
 from pennon.maintenance.leaves.partition_values import RowValues
@@ -46,7 +54,7 @@ from pennon.manifest.repair.lost_metadata import lost_keys
 from pennon.spec import NamespaceSchema, PartitionSpec
 from pennon.spec.json_text import object_or_empty
 
-__all__ = ["Repaired", "repair"]
+__all__ = ["REPAIR", "Repaired", "repair"]
 
 _Values = dict[str, pa.Scalar]
 
@@ -60,22 +68,22 @@ class Repaired:
         version: The version of its manifest afterwards.
         version_before: The version that was mended: a rollback to it undoes the repair.
         columns: The columns that were restored; none where nothing was lost.
+        keys: The keys of the metadata that were restored.
         from_version: The earlier version of the manifest that they came from, if any.
         leaves_read: Leaves whose rows were read, because no earlier version had their values.
         notes: What a person should know.
-        keys: The keys of the metadata that were restored.
         rows: What was done with rows of the manifest and partitions, and what was lost.
     """
 
-    location: str
+    location: Annotated[str, HIDDEN]
     version: int
-    version_before: int
-    columns: Sequence[str] = ()
+    version_before: Annotated[int, HIDDEN]
+    columns: Annotated[Sequence[str], Column("restored_columns")] = ()
+    keys: Annotated[Sequence[str], Column("restored_keys")] = ()
     from_version: int | None = None
     leaves_read: int = 0
     notes: Sequence[str] = ()
-    keys: Sequence[str] = ()
-    rows: Sequence[str] = ()
+    rows: Annotated[Sequence[str], Column("mended_rows", separator="\n")] = ()
 
     @property
     def is_any(self) -> bool:
@@ -139,10 +147,10 @@ def repair(
         version,
         version,
         tuple(columns.lost),
+        tuple(lost.values),
         source,
         columns.leaves_read,
         tuple(columns.notes),
-        tuple(lost.values),
         tuple(mended.changes),
     )
     if not done.is_any:
@@ -158,6 +166,35 @@ def repair(
     if columns.lost or mended.changes:
         version = replace_rows(manifest, location, mended.table, max(columns.specs), options)
     return replace(done, version=version)
+
+
+def _said(location: str, done: Repaired, arguments: Arguments) -> Iterator[str]:
+    yield from done.notes
+    restored = "would restore" if arguments.get("dry_run") else "restored"
+    if done.keys:
+        yield f"{location}: {restored} metadata {', '.join(done.keys)} from earlier versions"
+    if done.columns:
+        source = "the leaves"
+        if done.from_version is not None:
+            source = f"version {done.from_version} of __manifest"
+            if done.leaves_read:
+                source += f" and {done.leaves_read} leaves"
+        yield f"{location}: {restored} {', '.join(done.columns)} from {source}"
+    yield from done.rows
+    yield f"{location} is at version {done.version}"
+    if done.version != done.version_before:
+        yield f"`pennon rollback --version {done.version_before}` undoes the repair"
+
+
+REPAIR: Final = Procedure(
+    repair,
+    "Mend what foreign clients, clean-ups and lost files did to a table.",
+    columns_of(Repaired),
+    renews_table=True,
+    command="repair",
+    said=_said,
+    finds=lambda done: done.is_any,
+)
 
 
 def _spec_versions(raw: RawRows) -> set[int]:

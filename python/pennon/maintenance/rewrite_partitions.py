@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
 
 import lance
 import pyarrow as pa
@@ -19,6 +19,13 @@ from pennon.errors import InternalError
 from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, scan_view
 from pennon.leaf.dataset import check_is_main
 from pennon.leaf.write.partition_writer import write_partitions
+from pennon.maintenance.calls.procedure_declaration import (
+    Column,
+    Procedure,
+    columns_of,
+    count,
+    planned,
+)
 from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import ObjectId, Snapshot
@@ -29,7 +36,7 @@ from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Transaction
 from pennon.transaction.staging.leaf_state import LeafState, leaf_states, partition_text
 
-__all__ = ["RewrittenPartitions", "rewrite_partitions"]
+__all__ = ["REWRITE_PARTITIONS", "RewrittenPartitions", "rewrite_partitions"]
 
 _LEAVES_AT_ONCE: Final = 20
 _MEETINGS: Final = 3
@@ -47,8 +54,10 @@ class RewrittenPartitions:
         notes: What was left alone, and why.
     """
 
-    partitions: list[str] = field(default_factory=list)
-    num_rows: int = 0
+    partitions: Annotated[list[str], count("rewritten_partitions"), planned("partitions")] = field(
+        default_factory=list
+    )
+    num_rows: Annotated[int, Column("rows")] = 0
     spec_version: int = 0
     version: int = 0
     notes: list[str] = field(default_factory=list)
@@ -103,6 +112,19 @@ def rewrite_partitions(
                 _alone(location, storage_options, object_id, done)
         progress("partitions rewritten", at + len(some), len(chosen))
     return done
+
+
+REWRITE_PARTITIONS: Final = Procedure(
+    rewrite_partitions,
+    "Put the rows of partitions of older specs into partitions of the present one.",
+    columns_of(RewrittenPartitions),
+    renews_table=True,
+    command="rewrite-partitions",
+    said="{location} is at version {version}: {rewritten_partitions} partitions"
+    " with {rows} rows rewritten into spec {spec_version}",
+    planned="{location} is at version {version}: {rewritten_partitions} partitions"
+    " with {rows} rows to rewrite into spec {spec_version}",
+)
 
 
 def _older(snapshot: Snapshot, object_ids: Sequence[str], done: RewrittenPartitions) -> list[str]:

@@ -13,6 +13,7 @@ reads of leaves.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,7 @@ from pennon.errors import (
     StorageFailure,
     TagRefused,
 )
+from pennon.maintenance.calls.procedure_declaration import Arguments, Column, Procedure
 from pennon.maintenance.plain_upkeep import plain_dataset, restore_dataset
 from pennon.manifest.commits.commit_lookup import add_records, copy_with_records
 from pennon.manifest.commits.stated_commit import confirm_schema, restore_version
@@ -47,7 +49,7 @@ from pennon.manifest.versions.tags import HELD, drop_tag, holding_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["rollback"]
+__all__ = ["ROLLBACK", "ROLLBACK_TO_TIMESTAMP", "rollback"]
 
 _ATTEMPTS: Final = 20
 
@@ -68,7 +70,7 @@ def rollback(
         location: The namespace, or a plain dataset.
         version: The version of ``__manifest`` to bring back.
         storage_options: Given to Lance.
-        timestamp: Instead of a version: what was there at this time; zone-less means UTC.
+        timestamp: Instead of a version: what was there at this time.
 
     Returns:
         The new version.
@@ -109,6 +111,32 @@ def rollback(
         except (OSError, RuntimeError, ValueError) as error:
             raise storage_failure("roll back", location, error) from error
     raise _changed_each_time(location)
+
+
+def _said(location: str, version: int, arguments: Arguments) -> Iterator[str]:
+    source = f"version {arguments.get('version')}"
+    if isinstance(timestamp := arguments.get("timestamp"), datetime):
+        source = f"{timestamp:%Y-%m-%d %H:%M:%S %Z}"
+    yield f"{location} is at version {version}, with the rows of {source}"
+
+
+ROLLBACK: Final = Procedure(
+    rollback,
+    "Make a table as it was at a version, or at a time, as a new version.",
+    (Column("version", "long"),),
+    one_of=("version", "timestamp"),
+    renews_table=True,
+    command="rollback",
+    said=_said,
+)
+ROLLBACK_TO_TIMESTAMP: Final = replace(
+    ROLLBACK,
+    description="Make a table as it was at a time, as a new version.",
+    name="rollback_to_timestamp",
+    one_of=("timestamp",),
+    left_out=("version",),
+    command="",
+)
 
 
 def _restored(

@@ -15,12 +15,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.errors import LeafMissing, NamespaceHasNoManifest
 from pennon.leaf import forget_leaves
 from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri
+from pennon.maintenance.calls.procedure_declaration import (
+    Column,
+    Procedure,
+    columns_of,
+    count,
+    planned,
+)
 from pennon.maintenance.leaf_references import LeafVersion, named_versions
 from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version, manifest_path
 from pennon.maintenance.leaves.progress import Progress, no_progress
@@ -37,7 +44,7 @@ from pennon.manifest.format.properties import read_specs
 from pennon.manifest.versions.retention import DEFAULT_AGE
 from pennon.manifest.versions.shared_fragments import leaf_locations, open_present
 
-__all__ = ["Vacuumed", "vacuum"]
+__all__ = ["VACUUM", "Vacuumed", "vacuum"]
 
 _YOUNG_IN_MANIFEST: Final = timedelta(hours=1)
 _OF_LANCE: Final = ("data/", "_deletions/", "_transactions/", "_versions/d")
@@ -54,9 +61,11 @@ class Vacuumed:
         notes: What was left alone, and why.
     """
 
-    files: list[str] = field(default_factory=list)
-    num_bytes: int = 0
-    leaves: list[str] = field(default_factory=list)
+    files: Annotated[list[str], count("deleted_files"), planned("files")] = field(
+        default_factory=list
+    )
+    num_bytes: Annotated[int, Column("freed_bytes")] = 0
+    leaves: Annotated[list[str], count("removed_leaves")] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -73,8 +82,8 @@ def vacuum(
     Args:
         location: The namespace, or a plain dataset.
         storage_options: Given to Lance.
-        older_than: Files changed before this time, with a zone, go; None for five days ago. A
-            write that takes longer than that loses what it staged.
+        older_than: Files changed before this time go; left out, five days ago. A write that takes
+            longer than that loses what it staged.
         dry_run: Whether to list only.
         progress: Called with how far it is.
 
@@ -130,6 +139,19 @@ def vacuum(
         if place not in known_since:
             _remove_folder(location, place, limit, done, dry_run=dry_run)
     return done
+
+
+VACUUM: Final = Procedure(
+    vacuum,
+    "Delete files below a table that no version names.",
+    columns_of(Vacuumed),
+    renews_table=True,
+    command="vacuum",
+    said="{location}: {deleted_files} files with {freed_bytes} bytes removed,"
+    " {removed_leaves} leaves that no version knows among them",
+    planned="{location}: {deleted_files} files with {freed_bytes} bytes to remove,"
+    " {removed_leaves} leaves that no version knows among them",
+)
 
 
 def _vacuum_plain(snapshot: PlainSnapshot, limit: datetime, *, dry_run: bool) -> Vacuumed:

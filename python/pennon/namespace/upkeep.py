@@ -2,65 +2,52 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from numbers import Integral
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pennon.arguments import (
     as_names,
     check_least,
     check_one_of,
     checked_methods,
-    wrapped_methods,
 )
 from pennon.catalog.tables.opened_location import missed_by_name
 from pennon.errors import ArgumentRefused
-from pennon.maintenance.checks.check import check
-from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
-from pennon.maintenance.expire import expire
+from pennon.maintenance.checks.check import CHECK
+from pennon.maintenance.compact import COMPACT, DEFAULT_TARGET_BYTES
+from pennon.maintenance.expire import EXPIRE_SNAPSHOTS
 from pennon.maintenance.leaves.progress import no_progress
-from pennon.maintenance.repair import repair
-from pennon.maintenance.rewrite_partitions import rewrite_partitions
-from pennon.maintenance.rollback import rollback
-from pennon.maintenance.statistics.analyze import Analyzed, analyze
-from pennon.maintenance.vacuum import vacuum
-from pennon.manifest.transaction_mode import STRONG, WEAK
-from pennon.transaction.mode_change import set_transaction_mode
+from pennon.maintenance.procedures import SET_TRANSACTION_MODE
+from pennon.maintenance.repair import REPAIR
+from pennon.maintenance.rewrite_partitions import REWRITE_PARTITIONS
+from pennon.maintenance.rollback import ROLLBACK
+from pennon.maintenance.statistics.analyze import ANALYZE
+from pennon.maintenance.vacuum import VACUUM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pennon.maintenance.calls.procedure_declaration import Procedure
     from pennon.maintenance.checks.findings import CheckReport
     from pennon.maintenance.compact import Compacted
     from pennon.maintenance.expire import Expired
     from pennon.maintenance.leaves.progress import Progress
     from pennon.maintenance.repair import Repaired
     from pennon.maintenance.rewrite_partitions import RewrittenPartitions
+    from pennon.maintenance.statistics.analyze import Analyzed
     from pennon.maintenance.vacuum import Vacuumed
     from pennon.transaction.mode_change import ChangedMode
 
 __all__ = ["Maintenance"]
 
-_Class = TypeVar("_Class", bound=type)
-
-
-def _missing_by_name(cls: _Class) -> _Class:
-    """Let every public method say of a table that was dropped that it was."""
-    return wrapped_methods(cls, _of_table_there)
-
-
-def _of_table_there(_: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def called(self: Maintenance, *arguments: object, **named: object) -> object:
-        with missed_by_name(self.name, self.location, self.storage_options):
-            return method(self, *arguments, **named)
-
-    return called
+_Result = TypeVar("_Result")
+# They leave the rows as they are, so that a table stays at its version.
+_NOTHING_TO_READ_ANEW: Final = ("check", "expire_snapshots", "vacuum")
 
 
 @checked_methods
-@_missing_by_name
 @dataclass(frozen=True, slots=True)
 class Maintenance:
     """The upkeep of one table; what the procedures of SQL and the command line do.
@@ -92,7 +79,7 @@ class Maintenance:
             >>> letters.maintenance.check().is_valid
             True
         """
-        return check(self.location, self.storage_options, version=version, progress=progress)
+        return self._done(CHECK, progress, version=version)
 
     def repair(
         self,
@@ -120,15 +107,7 @@ class Maintenance:
             >>> letters.maintenance.repair().columns
             ()
         """
-        done = repair(
-            self.location,
-            self.storage_options,
-            dry_run=dry_run,
-            keep_whole_files=keep_whole_files,
-            progress=progress,
-        )
-        self.refresh()
-        return done
+        return self._done(REPAIR, progress, dry_run=dry_run, keep_whole_files=keep_whole_files)
 
     def expire_snapshots(
         self,
@@ -154,14 +133,8 @@ class Maintenance:
             >>> letters.maintenance.expire_snapshots(retain_last=10).versions
             []
         """
-        check_least("expire_snapshots", "retain_last", retain_last, 1)
-        older_than = _with_zone(older_than)
-        return expire(
-            self.location,
-            self.storage_options,
-            older_than=older_than,
-            retain_last=retain_last,
-            dry_run=dry_run,
+        return self._done(
+            EXPIRE_SNAPSHOTS, older_than=older_than, retain_last=retain_last, dry_run=dry_run
         )
 
     def vacuum(self, older_than: datetime | None = None, *, dry_run: bool = False) -> Vacuumed:
@@ -180,8 +153,7 @@ class Maintenance:
             >>> letters.maintenance.vacuum(dry_run=True).files
             []
         """
-        older_than = _with_zone(older_than)
-        return vacuum(self.location, self.storage_options, older_than=older_than, dry_run=dry_run)
+        return self._done(VACUUM, older_than=older_than, dry_run=dry_run)
 
     def compact(
         self,
@@ -210,18 +182,9 @@ class Maintenance:
             >>> letters.maintenance.compact().leaves
             0
         """
-        check_least("compact", "target_bytes", target_bytes, 1)
-        check_one_of("compact", "strategy", strategy, STRATEGIES)
-        done = compact(
-            self.location,
-            self.storage_options,
-            where=where,
-            target_bytes=target_bytes,
-            strategy=strategy,
-            dry_run=dry_run,
+        return self._done(
+            COMPACT, where=where, target_bytes=target_bytes, strategy=strategy, dry_run=dry_run
         )
-        self.refresh()
-        return done
 
     def analyze(self, columns: Sequence[str] = (), where: str | None = None) -> Analyzed:
         """Count the statistics of columns that the manifest lacks: foreign and adopted rows.
@@ -242,9 +205,7 @@ class Maintenance:
             >>> letters.maintenance.analyze(["letter"]).num_rows
             1
         """
-        done = analyze(self.location, self.storage_options, columns=as_names(columns), where=where)
-        self.refresh()
-        return done
+        return self._done(ANALYZE, columns=as_names(columns), where=where)
 
     def rewrite_partitions(
         self, where: str | None = None, *, dry_run: bool = False
@@ -263,9 +224,7 @@ class Maintenance:
             >>> letters.maintenance.rewrite_partitions().partitions
             []
         """
-        done = rewrite_partitions(self.location, self.storage_options, where=where, dry_run=dry_run)
-        self.refresh()
-        return done
+        return self._done(REWRITE_PARTITIONS, where=where, dry_run=dry_run)
 
     def rollback(self, version: int | None = None, *, timestamp: datetime | None = None) -> int:
         """Make an older version the newest one again; the versions between stay readable.
@@ -292,16 +251,7 @@ class Maintenance:
             >>> letters.scan().count_rows()
             0
         """
-        if (version is None) == (timestamp is None):
-            raise ArgumentRefused(
-                function="rollback",
-                parameter="version",
-                why="it is left out" if version is None else "a timestamp is given, too",
-                expected="a version or a timestamp",
-            )
-        done = rollback(self.location, version, self.storage_options, timestamp=timestamp)
-        self.refresh()
-        return done
+        return self._done(ROLLBACK, version=version, timestamp=timestamp)
 
     def set_transaction_mode(self, mode: str, progress: Progress = no_progress) -> ChangedMode:
         """Make the table's transactions strong or weak; its rows stay where they are.
@@ -326,11 +276,35 @@ class Maintenance:
             >>> letters.scan().count_rows()
             1
         """
-        check_one_of("set_transaction_mode", "mode", mode, (STRONG, WEAK))
-        done = set_transaction_mode(self.location, mode, self.storage_options, progress=progress)
-        self.refresh()
+        return self._done(SET_TRANSACTION_MODE, progress, mode=mode)
+
+    def _done(
+        self,
+        procedure: Procedure[_Result],
+        progress: Progress = no_progress,
+        **arguments: object,
+    ) -> _Result:
+        """Run a procedure with arguments that it may have, and take the table to what it made."""
+        name = procedure.name
+        for one in procedure.own_parameters:
+            value = arguments[one.name]
+            if isinstance(value, datetime) and value.tzinfo is None:
+                arguments[one.name] = value.replace(tzinfo=UTC)
+            elif isinstance(value, Integral) and one.least is not None:
+                check_least(name, one.name, int(value), one.least)
+            elif isinstance(value, str) and one.choices:
+                check_one_of(name, one.name, value, one.choices)
+        stated = [one for one in procedure.one_of if arguments[one] is not None]
+        if procedure.one_of and len(stated) != 1:
+            raise ArgumentRefused(
+                function=name,
+                parameter=procedure.one_of[0],
+                why="it is left out" if not stated else f"a {stated[1]} is given, too",
+                expected=f"a {' or a '.join(procedure.one_of)}",
+            )
+        given = {"location": self.location, "storage_options": self.storage_options}
+        with missed_by_name(self.name, self.location, self.storage_options):
+            done = procedure.run(arguments, **given, progress=progress)
+            if name not in _NOTHING_TO_READ_ANEW:
+                self.refresh()
         return done
-
-
-def _with_zone(moment: datetime | None) -> datetime | None:
-    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 
 __all__ = [
     "NULL_TEXT",
+    "path_values",
     "python_rows",
     "python_value",
     "python_values",
@@ -19,6 +22,17 @@ __all__ = [
 ]
 
 NULL_TEXT: Final = "__HIVE_DEFAULT_PARTITION__"
+
+
+def path_values(path: str) -> dict[str, str]:
+    """Read the ``column=value`` parts of a path.
+
+    Example:
+        >>> path_values("/lake/region=eu%2Fwest/day=2025-01-01/part.lance")
+        {'region': 'eu/west', 'day': '2025-01-01'}
+    """
+    pairs = (part.partition("=") for part in PurePosixPath(path).parts)
+    return {name: unquote(text) for name, is_pair, text in pairs if is_pair and name}
 
 
 def value_of_text(text: str, data_type: pa.DataType) -> pa.Scalar | None:

@@ -31,21 +31,7 @@ __all__ = [
     "pairs",
     "positive",
     "say_no_tables",
-    "table_command",
 ]
-
-
-def table_command(
-    commands: Commands[argparse.ArgumentParser],
-    name: str,
-    purpose: str,
-    *,
-    is_optional: bool = False,
-) -> argparse.ArgumentParser:
-    """Add a command on one table; without it, where it is optional, on all of a root."""
-    parser = commands.add_parser(name, help=purpose)
-    add_table(parser, is_optional=is_optional)
-    return parser
 
 
 def add_table(parser: argparse.ArgumentParser, *, is_optional: bool = False) -> None:
@@ -126,43 +112,36 @@ def pairs(given: Sequence[tuple[str, str]]) -> dict[str, str]:
     return dict(given)
 
 
-def opened(
-    options: argparse.Namespace, table: str | None = None, version: str | None = None
-) -> PartitionedNamespace:
+def opened(options: argparse.Namespace, version: str | None = None) -> PartitionedNamespace:
     """Open the table that a command is about.
 
     Args:
         options: With ``table``, ``root`` and ``storage``.
-        table: Another one than ``options.table``.
         version: A version of it or a tag; None for the newest.
 
     Raises:
         TableNotFound: There is none of that name.
         PennonError: Nothing readable is at the path.
     """
-    name = table or options.table
-    storage = pairs(options.storage)
     if options.root is not None:
-        return lake_of(options).load_table(name, version)
-    _check_path(name)
-    return pennon.open(name, version, storage)
+        return lake_of(options).load_table(options.table, version)
+    _check_path(options.table)
+    return pennon.open(options.table, version, pairs(options.storage))
 
 
-def location_of(options: argparse.Namespace, table: str | None = None) -> str:
+def location_of(options: argparse.Namespace) -> str:
     """Give the path or URL of the table that a command is about, which need not be readable.
 
     Args:
         options: As in ``opened``.
-        table: Another one than ``options.table``.
 
     Raises:
         TableNotFound: There is none of that name.
     """
-    name = table or options.table
     if options.root is not None:
-        return lake_of(options).location_of(name)
-    _check_path(name)
-    return stated_place(name)
+        return lake_of(options).location_of(options.table)
+    _check_path(options.table)
+    return stated_place(options.table)
 
 
 def lake_of(options: argparse.Namespace) -> Lake:

@@ -1,251 +1,175 @@
-"""The commands for the upkeep of tables: they parse arguments, call and print."""
+"""The commands of procedures, made from their declarations."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
+import pennon
 from pennon.cli.commands.table_argument import (
     Commands,
+    add_root,
+    add_storage,
+    add_table,
+    lake_of,
     location_of,
     moment,
+    pair,
     pairs,
     positive,
-    table_command,
+    say_no_tables,
 )
 from pennon.cli.output.progress_line import progress_line
 from pennon.cli.output.row_format import print_line
-from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
-from pennon.maintenance.expire import expire
-from pennon.maintenance.rewrite_partitions import rewrite_partitions
-from pennon.maintenance.rollback import rollback
-from pennon.maintenance.statistics.analyze import analyze
-from pennon.maintenance.vacuum import vacuum
-from pennon.manifest.transaction_mode import MODES
-from pennon.transaction.mode_change import set_transaction_mode
+from pennon.draft import open_snapshot
+from pennon.errors import NamespaceHasNoManifest, NotPartitionedNamespace, PennonError
+from pennon.maintenance.checks.check import CHECK, check
+from pennon.maintenance.checks.findings import CheckReport, Severity
+from pennon.maintenance.procedures import PROCEDURES
+
+if TYPE_CHECKING:
+    from pennon.maintenance.calls.procedure_declaration import Parameter, Procedure
 
 __all__ = ["add_upkeep_commands"]
 
+_MOST_FINDINGS: Final = 200
+# Annotation of a parameter → how its option is read.
+_OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "str": {"metavar": "TEXT"},
+    "int": {"type": int, "metavar": "N"},
+    "bool": {"action": "store_true"},
+    "datetime": {"type": moment, "metavar": "TIME"},
+    "Sequence[str]": {"nargs": "+", "default": [], "metavar": "NAME"},
+    "Mapping[str, str]": {
+        "nargs": "+",
+        "action": "extend",
+        "default": [],
+        "type": pair,
+        "metavar": "NAME=VALUE",
+    },
+}
+
 
 def add_upkeep_commands(commands: Commands[argparse.ArgumentParser]) -> None:
-    """Add the commands to the parser of ``pennon``."""
-    _add_expire(commands)
-    _add_vacuum(commands)
-    _add_compact(commands)
-    _add_analyze(commands)
-    _add_rewrite_partitions(commands)
-    _add_rollback(commands)
-    _add_set_transaction_mode(commands)
+    """Add a command for every procedure that has one to the parser of ``pennon``."""
+    for procedure in PROCEDURES.values():
+        if procedure.command:
+            _add(commands, procedure)
 
 
-def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("the newest version always stays: at least 1")
-    return number
+def _add(commands: Commands[argparse.ArgumentParser], procedure: Procedure[Any]) -> None:
+    purpose = procedure.description[:1].lower() + procedure.description[1:].rstrip(".")
+    is_check = procedure is CHECK
+    of_all = "; without a table, all of the root" if is_check else ""
+    parser = commands.add_parser(procedure.command, help=purpose + of_all)
+    if (option := procedure.options.get("table")) is None:
+        add_table(parser, is_optional=is_check)
+    else:
+        meaning = "its name below --root, or its path"
+        parser.add_argument(option, dest="table", required=True, metavar="TABLE", help=meaning)
+        add_root(parser, None)
+        add_storage(parser)
+    one = parser.add_mutually_exclusive_group(required=True) if procedure.one_of else parser
+    for parameter in procedure.own_parameters:
+        target = one if parameter.name in procedure.one_of else parser
+        _add_option(target, parameter, procedure.options.get(parameter.name))
+    if is_check:
+        parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_check if is_check else partial(_run, procedure))
 
 
-def _add_expire(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = table_command(commands, "expire", "remove old versions and what only they read")
-    parser.add_argument(
-        "--older-than",
-        type=moment,
-        metavar="TIME",
-        help="versions from before 2026-11-21T10:00 (UTC); as the table says where it is left out,"
-        " or five days ago",
-    )
-    parser.add_argument(
-        "--retain-last", type=_at_least_one, metavar="N", help="newest versions to keep"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="list versions and files only")
-    parser.set_defaults(run=_expire)
+def _add_option(
+    parser: argparse._ActionsContainer, parameter: Parameter, option: str | None
+) -> None:
+    how, meaning = dict(_OPTIONS[parameter.kind]), parameter.meaning.replace("%", "%%")
+    if parameter.least == 1:
+        how["type"] = positive
+    if parameter.kind == "datetime":
+        meaning += "; TIME is as 2026-11-21T10:00 (UTC)"
+    if parameter.choices:
+        how = {"choices": parameter.choices}
+    if parameter.is_required:
+        how.pop("metavar", None)
+        parser.add_argument(parameter.name, help=meaning, **how)
+    else:
+        name = option or "--" + parameter.name.replace("_", "-")
+        parser.add_argument(name, dest=parameter.name, help=meaning, **how)
 
 
-def _expire(options: argparse.Namespace) -> int:
+def _run(procedure: Procedure[Any], options: argparse.Namespace) -> int:
+    arguments: dict[str, object] = {}
+    for parameter in procedure.own_parameters:
+        value = getattr(options, parameter.name)
+        if value not in (None, []):
+            is_mapping = parameter.kind == "Mapping[str, str]"
+            arguments[parameter.name] = pairs(value) if is_mapping else value
     location = location_of(options)
+    storage = pairs(options.storage)
     with progress_line() as progress:
-        done = expire(
-            location,
-            pairs(options.storage),
-            older_than=options.older_than,
-            retain_last=options.retain_last,
-            dry_run=options.dry_run,
-            progress=progress,
+        done = procedure.run(
+            arguments, location=location, storage_options=storage, progress=progress
         )
-    expired, deleted = "expired", "deleted"
-    if options.dry_run:
-        expired, deleted = "to expire", "to delete"
-        for version in done.versions:
-            print_line(f"version {version}")
-        for file in done.files:
-            print_line(file)
-    for note in done.notes:
-        print_line(note)
+    for line in procedure.told_lines(location, done, arguments):
+        print_line(line)
+    return 1 if arguments.get("dry_run") and procedure.finds(done) else 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    with progress_line() as progress:
+        reports = [
+            check(location, pairs(options.storage), version=options.version, progress=progress)
+            for location in _checked(options)
+        ]
+    are_valid = bool(reports) and all(report.is_valid for report in reports)
+    if options.json:
+        shown = [report.to_object() for report in reports]
+        one = options.table is not None and len(shown) == 1
+        print_line(json.dumps(shown[0] if one else shown, indent=2, ensure_ascii=False))
+    else:
+        for report in reports:
+            _show(report)
+    if not reports:  # a root that was mistyped must not pass for a healthy one
+        say_no_tables(options.root)
+    return 0 if are_valid else 1
+
+
+def _checked(options: argparse.Namespace) -> list[str]:
+    """Give the locations to check: one table, or all of a root."""
+    if options.table is not None:
+        location = location_of(options)
+        if options.root is not None or not _is_root(location, options):
+            return [location]
+        options.root, options.table = location, None
+    if options.root is None:
+        options.root = "."
+    lake = lake_of(options)
+    return [lake.location_of(name) for name in lake.list_tables()]
+
+
+def _is_root(location: str, options: argparse.Namespace) -> bool:
+    """Tell whether a path is no table, but a root with tables below it."""
+    try:
+        open_snapshot(location, None, None, pairs(options.storage))
+    except NotPartitionedNamespace:
+        return True
+    except NamespaceHasNoManifest:
+        lake = pennon.connect(location, storage_options=pairs(options.storage))
+        return bool(lake.list_tables())
+    except PennonError:
+        return False
+    return False
+
+
+def _show(report: CheckReport) -> None:
+    order = {severity: at for at, severity in enumerate(Severity)}
+    findings = sorted(report.findings, key=lambda finding: order[finding.severity])
+    for finding in findings[:_MOST_FINDINGS]:
+        print_line(str(finding))
+    if len(findings) > _MOST_FINDINGS:
+        print_line(f"… and {len(findings) - _MOST_FINDINGS} more; --json prints all")
     print_line(
-        f"{location}: {len(done.versions)} versions {expired},"
-        f" {done.leaf_versions} versions of leaves {deleted},"
-        f" {done.num_files} files with {done.num_bytes} bytes"
+        f"{report.location} at version {report.version}: {report.leaves} leaves,"
+        f" {report.rows} rows checked, {len(report.violations)} violations"
     )
-    return 0
-
-
-def _add_vacuum(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = table_command(commands, "vacuum", "remove files that no version needs")
-    parser.add_argument(
-        "--older-than",
-        type=moment,
-        metavar="TIME",
-        help="files changed before 2026-11-21T10:00 (UTC); five days ago where it is left out",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="list the files, remove none")
-    parser.set_defaults(run=_vacuum)
-
-
-def _vacuum(options: argparse.Namespace) -> int:
-    location = location_of(options)
-    with progress_line() as progress:
-        done = vacuum(
-            location,
-            pairs(options.storage),
-            older_than=options.older_than,
-            dry_run=options.dry_run,
-            progress=progress,
-        )
-    for file in [*(done.files if options.dry_run else ()), *done.notes]:
-        print_line(file)
-    what = "to remove" if options.dry_run else "removed"
-    print_line(
-        f"{location}: {len(done.files)} files with {done.num_bytes} bytes {what},"
-        f" {len(done.leaves)} leaves that no version knows among them"
-    )
-    return 0
-
-
-def _add_compact(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = table_command(commands, "compact", "put the rows of small files into large ones")
-    parser.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
-    parser.add_argument(
-        "--target-bytes", type=positive, default=DEFAULT_TARGET_BYTES, metavar="N", help="of a file"
-    )
-    parser.add_argument(
-        "--strategy", choices=STRATEGIES, default=STRATEGIES[0], help="sort: by the write order"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="list the partitions only")
-    parser.set_defaults(run=_compact)
-
-
-def _compact(options: argparse.Namespace) -> int:
-    location = location_of(options)
-    with progress_line() as progress:
-        done = compact(
-            location,
-            pairs(options.storage),
-            where=options.where,
-            target_bytes=options.target_bytes,
-            strategy=options.strategy,
-            dry_run=options.dry_run,
-            progress=progress,
-        )
-    for partition in [*(done.partitions if options.dry_run else ()), *done.notes]:
-        print_line(partition)
-    what, became = "compacted", f"{done.files_before} files became {done.files_after}"
-    if options.dry_run:
-        what, became = "to compact", f"{done.files_before} files"
-    print_line(
-        f"{location} is at version {done.version}: {done.leaves} leaves with"
-        f" {done.num_rows} rows {what}, {became}"
-    )
-    return 0
-
-
-def _add_analyze(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = table_command(commands, "analyze", "count the statistics of columns that are missing")
-    parser.add_argument("--columns", nargs="+", default=[], metavar="NAME", help="of columns")
-    parser.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
-    parser.set_defaults(run=_analyze)
-
-
-def _analyze(options: argparse.Namespace) -> int:
-    location = location_of(options)
-    with progress_line() as progress:
-        done = analyze(
-            location,
-            pairs(options.storage),
-            columns=options.columns,
-            where=options.where,
-            progress=progress,
-        )
-    for note in done.notes:
-        print_line(note)
-    print_line(
-        f"{location} is at version {done.version}:"
-        f" {len(done.partitions)} partitions with {done.num_rows} rows analyzed"
-    )
-    return 0
-
-
-def _add_rollback(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = table_command(commands, "rollback", "make an older version the newest one again")
-    target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("--version", dest="at", type=int, help="the version")
-    target.add_argument(
-        "--timestamp",
-        type=moment,
-        metavar="TIME",
-        help="what was there at 2026-11-21T10:00 (UTC)",
-    )
-    parser.set_defaults(run=_rollback)
-
-
-def _rollback(options: argparse.Namespace) -> int:
-    location, at, timestamp = location_of(options), options.at, options.timestamp
-    version = rollback(location, at, pairs(options.storage), timestamp=timestamp)
-    source = f"version {at}" if timestamp is None else f"{timestamp:%Y-%m-%d %H:%M:%S %Z}"
-    print_line(f"{location} is at version {version}, with the rows of {source}")
-    return 0
-
-
-def _add_set_transaction_mode(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = table_command(commands, "set-transaction-mode", "make transactions strong or weak")
-    parser.add_argument("mode", choices=MODES)
-    parser.set_defaults(run=_set_transaction_mode)
-
-
-def _set_transaction_mode(options: argparse.Namespace) -> int:
-    location = location_of(options)
-    with progress_line() as progress:
-        done = set_transaction_mode(
-            location, options.mode, pairs(options.storage), progress=progress
-        )
-    for note in done.notes:
-        print_line(note)
-    print_line(f"{location} is at version {done.version}, with {done.mode} transactions")
-    return 0
-
-
-def _add_rewrite_partitions(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = table_command(
-        commands, "rewrite-partitions", "put the rows of older partition specs into the present one"
-    )
-    parser.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
-    parser.add_argument("--dry-run", action="store_true", help="list the partitions only")
-    parser.set_defaults(run=_rewrite_partitions)
-
-
-def _rewrite_partitions(options: argparse.Namespace) -> int:
-    location = location_of(options)
-    with progress_line() as progress:
-        done = rewrite_partitions(
-            location,
-            pairs(options.storage),
-            where=options.where,
-            dry_run=options.dry_run,
-            progress=progress,
-        )
-    for partition in [*(done.partitions if options.dry_run else ()), *done.notes]:
-        print_line(partition)
-    what = "to rewrite" if options.dry_run else "rewritten"
-    print_line(
-        f"{location} is at version {done.version}: {len(done.partitions)} partitions"
-        f" with {done.num_rows} rows {what} into spec {done.spec_version}"
-    )
-    return 0

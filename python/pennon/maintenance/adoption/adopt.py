@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import lance
 import pyarrow as pa
@@ -25,9 +25,10 @@ from pennon.errors import AdoptionRefused, LeafTypeMismatch
 from pennon.leaf.schema.adopted_dataset import NamedColumns, columns_by_name, state_ids
 from pennon.leaf.write.leaf_commit import LeafCommit
 from pennon.leaf.write.main_branch import stop_auto_cleanup
-from pennon.maintenance.adoption.given_values import path_values, values_of_spec
+from pennon.maintenance.adoption.given_values import values_of_spec
 from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows
 from pennon.maintenance.adoption.recovery import recovered_tuple
+from pennon.maintenance.calls.procedure_declaration import Column
 from pennon.maintenance.leaves.partition_values import RowValues, differs, is_same_value
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import (
@@ -44,6 +45,7 @@ from pennon.manifest.transaction_mode import STRONG, WEAK, check_mode
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.partition_spec import leaf_prefix
+from pennon.spec.value_text import path_values
 from pennon.transaction.staging.leaf_state import partition_text
 
 __all__ = ["Adopted", "adopt", "checked_columns", "datasets_below", "opened", "refused"]
@@ -68,8 +70,8 @@ class Adopted:
     dataset: str
     object_id: str
     location: str
-    values: str
-    num_rows: int
+    values: Annotated[str, Column("partition")]
+    num_rows: Annotated[int, Column("rows")]
     version: int
 
 

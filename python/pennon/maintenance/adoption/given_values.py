@@ -7,8 +7,6 @@ derived from the column's. ``__HIVE_DEFAULT_PARTITION__`` is NULL.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
-from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -16,18 +14,7 @@ from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.spec.value_text import value_of_text
 from pennon.transforms.registry import expression
 
-__all__ = ["path_values", "values_of_spec"]
-
-
-def path_values(path: str) -> dict[str, str]:
-    """Read the ``column=value`` parts of a path.
-
-    Example:
-        >>> path_values("/lake/region=eu%2Fwest/day=2025-01-01/part.lance")
-        {'region': 'eu/west', 'day': '2025-01-01'}
-    """
-    pairs = (part.partition("=") for part in PurePosixPath(path).parts)
-    return {name: unquote(text) for name, is_pair, text in pairs if is_pair and name}
+__all__ = ["values_of_spec"]
 
 
 def values_of_spec(

@@ -6,13 +6,15 @@ first and becomes visible in one commit, new partitions and those that were ther
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Final
 
 import lance
 import pyarrow as pa
 
+from pennon.catalog.configured_catalog import stated_place
 from pennon.leaf import StagedPartition, WriteTarget, write_partitions
 from pennon.maintenance.adoption.adopt import (
     Adopted,
@@ -22,43 +24,94 @@ from pennon.maintenance.adoption.adopt import (
     opened,
     refused,
 )
+from pennon.maintenance.calls.procedure_declaration import Arguments, Procedure, columns_of
 from pennon.maintenance.leaves.progress import Progress, no_progress
-from pennon.manifest import Snapshot
+from pennon.manifest import Snapshot, StorageOptions
 from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
 from pennon.transaction.staging.leaf_state import partition_text
 
-__all__ = ["adopt_or_split", "split"]
+__all__ = ["ADOPT", "Adoption", "adopt_or_split", "split_datasets"]
 
 _ATTEMPTS: Final = 5
 # Rows are sorted by partition within so many bytes: more means fewer, larger fragments.
 _BYTES_AT_ONCE: Final = 128 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """Datasets that are partitions now.
+
+    Args:
+        version: The version of the table afterwards.
+        leaves: A report per dataset and partition.
+    """
+
+    version: int
+    leaves: Sequence[Adopted]
+
+
 def adopt_or_split(
-    snapshot: Snapshot,
-    path: str,
-    values: Mapping[str, str],
+    location: str,
+    storage_options: StorageOptions | None = None,
     *,
-    is_split: bool,
+    path: str,
+    partition_values: Mapping[str, str] | None = None,
     move: bool = False,
+    split: bool = False,
     progress: Progress = no_progress,
-) -> list[Adopted]:
+) -> Adoption:
     """Adopt datasets where they are, or copy their rows into their partitions.
 
+    Args:
+        location: The namespace.
+        storage_options: Given to Lance.
+        path: A Lance dataset, or a folder with several below it.
+        partition_values: Their partition values, by partition field or source column.
+        move: Whether to move the datasets into the namespace.
+        split: Whether to copy their rows, each into the partition that it belongs to.
+        progress: Told after every dataset.
+
     Raises:
-        AdoptionRefused: As both; or what only one of them takes was given to the other.
+        AdoptionRefused: As `adopt` and `split_datasets`; or what only one of them takes was given
+            to the other.
     """
-    if not is_split:
-        return adopt(snapshot, path, values, move=move, progress=progress)
-    if values or move:
+    snapshot = Snapshot.open(location, storage_options=storage_options)
+    place, values = stated_place(path), partition_values or {}
+    if not split:
+        leaves = adopt(snapshot, place, values, move=move, progress=progress)
+    elif values or move:
         given = "values" if values else "move"
         why = f"{given} cannot be given with split, which copies each row to its own partition"
-        raise refused(snapshot, path, why, f"Leave out {given} or split")
-    return split(snapshot, path, progress=progress)
+        raise refused(snapshot, place, why, f"Leave out {given} or split")
+    else:
+        leaves = split_datasets(snapshot, place, progress=progress)
+    return Adoption(leaves[0].version if leaves else snapshot.version, leaves)
 
 
-def split(snapshot: Snapshot, path: str, *, progress: Progress = no_progress) -> list[Adopted]:
+def _said(location: str, done: Adoption, arguments: Arguments) -> Iterator[str]:
+    for leaf in done.leaves:
+        yield f"{leaf.dataset}: {leaf.values}, {leaf.num_rows} rows, leaf {leaf.object_id}"
+    what = "partitions written" if arguments.get("split") else "adopted"
+    yield f"{location} is at version {done.version}, {len(done.leaves)} {what}"
+
+
+ADOPT: Final = Procedure(
+    adopt_or_split,
+    "Take an existing Lance dataset, or a folder of them, into a table.",
+    columns_of(Adopted),
+    rows="leaves",
+    name="adopt",
+    renews_table=True,
+    command="adopt",
+    options={"table": "--into", "partition_values": "--values"},
+    said=_said,
+)
+
+
+def split_datasets(
+    snapshot: Snapshot, path: str, *, progress: Progress = no_progress
+) -> list[Adopted]:
     """Copy the rows of the datasets at or below a path into their partitions, in one commit.
 
     Args:

@@ -6,8 +6,11 @@ damaged is reported, and the rest is checked as far as it can be understood.
 
 from __future__ import annotations
 
+from typing import Final
+
 from lance.file import LanceFileSession
 
+from pennon.maintenance.calls.procedure_declaration import Procedure, columns_of
 from pennon.maintenance.checks.check_leaves import LeafCheck
 from pennon.maintenance.checks.check_manifest import check_columns, check_rows, leaf_rows
 from pennon.maintenance.checks.check_metadata import check_metadata
@@ -19,7 +22,7 @@ from pennon.manifest.draft import is_draft
 from pennon.manifest.format.properties import user_properties
 from pennon.spec.write_order import WriteOrder
 
-__all__ = ["check"]
+__all__ = ["CHECK", "check"]
 
 
 def check(
@@ -34,7 +37,7 @@ def check(
     Args:
         location: Path or URL of the namespace.
         storage_options: Given to Lance; never printed.
-        version: A version of the manifest; None for the newest.
+        version: A version of the manifest; left out, the newest.
         progress: Told after every leaf.
 
     Returns:
@@ -80,6 +83,15 @@ def check(
         num_rows = checking.num_rows
     findings += _strays(location, raw, options)
     return CheckReport(location, manifest.version, len(leaves), num_rows, tuple(findings))
+
+
+CHECK: Final = Procedure(
+    check,
+    "Check every rule of the format against the files, and list what is found.",
+    columns_of(Finding),
+    rows="findings",
+    command="check",
+)
 
 
 def _strays(location: str, raw: RawRows, options: StorageOptions) -> list[Finding]:

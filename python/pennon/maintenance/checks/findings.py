@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
+
+from pennon.maintenance.calls.procedure_declaration import Column
 
 __all__ = ["CheckReport", "Finding", "Severity"]
 
@@ -37,7 +40,7 @@ class Finding:
 
     severity: Severity
     section: str
-    where: str
+    where: Annotated[str, Column("object")]
     problem: str
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from pennon.errors import LeafMissing, UnknownColumn
 from pennon.leaf import LeafViews, scan_view
 from pennon.leaf.write.column_counting import ColumnCounting, column_at, counted_fields
 from pennon.leaf.write.leaf_commit import LeafCommit
+from pennon.maintenance.calls.procedure_declaration import Column, Procedure, columns_of, count
 from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.maintenance.statistics.distinct_values import DistinctValues
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from pennon.manifest import StorageOptions
 
-__all__ = ["Analyzed", "analyze"]
+__all__ = ["ANALYZE", "Analyzed", "analyze"]
 
 _LEAVES_AT_ONCE: Final = 100
 _ATTEMPTS: Final = 10
@@ -50,15 +51,15 @@ class Analyzed:
     """What was counted.
 
     Args:
-        version: The version of the table afterwards.
         partitions: The partitions whose statistics are complete now and were not before.
         num_rows: The rows that were read for it.
+        version: The version of the table afterwards.
         notes: What was left alone, and why.
     """
 
-    version: int
-    partitions: list[str] = field(default_factory=list)
-    num_rows: int = 0
+    partitions: Annotated[list[str], count("partitions")] = field(default_factory=list)
+    num_rows: Annotated[int, Column("rows")] = 0
+    version: int = 0
     notes: list[str] = field(default_factory=list)
 
 
@@ -93,7 +94,7 @@ def analyze(
     Spec: "Manifest Table Schema" (metadata).
     """
     snapshot = Snapshot.open(location, storage_options=storage_options)
-    done = Analyzed(snapshot.version)
+    done = Analyzed(version=snapshot.version)
     if not snapshot.is_strong:
         done.notes.append("the table is in weak mode: anyone may move its leaves on at any time")
         return done
@@ -110,6 +111,15 @@ def analyze(
         _commit(snapshot, counted, done)
         progress("leaves analyzed", at + len(some), len(chosen))
     return done
+
+
+ANALYZE: Final = Procedure(
+    analyze,
+    "Count the statistics of columns that the manifest lacks.",
+    columns_of(Analyzed),
+    command="analyze",
+    said="{location} is at version {version}: {partitions} partitions with {rows} rows analyzed",
+)
 
 
 def _chosen_fields(snapshot: Snapshot, columns: Sequence[str]) -> Fields:

@@ -17,8 +17,8 @@ from pennon.catalog.layouts import stored_table
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.upstream.partition_namespaces import described_properties
 from pennon.errors import NamespaceNotFound, TableNotFound
-from pennon.maintenance.calls.procedures import PROCEDURES, find_procedure
-from pennon.maintenance.calls.procedures import call as call_procedure
+from pennon.maintenance.procedures import PROCEDURES, find_procedure
+from pennon.maintenance.procedures import call as call_procedure
 from pennon.worker.messages import messages as m
 from pennon.worker.plans.kept_plans import snapshot_of
 from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_change
