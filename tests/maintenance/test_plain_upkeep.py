@@ -76,6 +76,7 @@ def test_what_a_dry_run_of_an_expiry_lists_is_what_goes(path: str) -> None:
     assert len(ids(path)) == 11
 
 
+@pytest.mark.usefixtures("without_grace")
 def test_an_expiry_takes_what_another_has_removed_since_it_looked_for_gone(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar, get_type_hints
 
-from pennon.errors import ProcedureArgument
+from pennon.errors import PennonError, ProcedureArgument
 from pennon.predicate.values.time_units import EPOCH
 from pennon.spec.column_names import listed_columns
 from pennon.spec.value_text import path_values
@@ -283,7 +283,7 @@ class Procedure(Generic[_Result]):
             raise self._refused(self.one_of[0], f"one of {' and '.join(self.one_of)} is required")
         return checked
 
-    def _refused(self, parameter: str, why: str) -> ProcedureArgument:
+    def _refused(self, parameter: str, why: str) -> PennonError:
         known = ", ".join(one.name for one in self.parameters if one.instead is None)
         return ProcedureArgument(procedure=self.name, parameter=parameter, why=why, known=known)
 
