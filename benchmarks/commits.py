@@ -21,7 +21,7 @@ import pyarrow as pa
 from tests.present import present
 
 from pennon.leaf import WriteTarget, write_partitions
-from pennon.maintenance.background.behind_commits import keep_behind
+from pennon.maintenance.background import keep_behind
 from pennon.manifest import Snapshot, create
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transaction import Committed, Transaction

@@ -18,7 +18,7 @@ from benchmarks.join_tables import Measured, print_tables
 from benchmarks.side_by_side import FOLDER, RUNS, SPARK_CONF, OtherLoad
 from benchmarks.spark_side import Side
 
-from pennon.demo import flights_data
+from pennon.demo import lake_on_disk as flights_data
 
 PENNON, PARQUET, ICEBERG, OLDER_PARQUET = "Pennon", "Parquet", "Iceberg", "Parquet, older Spark"
 CONF = SPARK_CONF | {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.side_by_side import print_table
 
-from pennon.demo.executed_plan import ExecutedPlan
+from pennon.demo.story import ExecutedPlan
 
 if TYPE_CHECKING:
     from benchmarks.join_cases import Case

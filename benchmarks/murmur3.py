@@ -10,7 +10,7 @@ import mmh3
 import numpy as np
 import pyarrow as pa
 
-from pennon.transforms.evaluation.murmur3 import murmur3, murmur3_multi
+from pennon.transforms.murmur3 import murmur3, murmur3_multi
 
 
 def fastest(run: Callable[[], object], runs: int) -> float:

@@ -62,7 +62,7 @@ def run(documents: list[Path]) -> None:
 
 def run_one(document: Path, spark: SparkSession) -> None:
     """Run the snippets of a document."""
-    from pennon.cli.statements import statements_of
+    from pennon.cli.query_run import statements_of
 
     for statement in GIVEN[document.name]:
         spark.sql(statement)

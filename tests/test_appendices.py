@@ -22,7 +22,7 @@ from pennon.manifest.format.names import ObjectId
 from pennon.planning import plan_scan
 from pennon.planning.scan_plan import ScanPlan
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
-from pennon.spec.functions.partition_layout import common_functions, layout_of
+from pennon.spec.functions import common_functions, layout_of
 from pennon.transforms.bucket import Bucket
 
 if TYPE_CHECKING:

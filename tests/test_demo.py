@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from tests.separate_process import ENVIRONMENT
 
-from pennon.demo import flights_data, story
-from pennon.demo.executed_plan import ExecutedPlan
+from pennon.demo import lake_on_disk as flights_data
+from pennon.demo import story
+from pennon.demo.story import ExecutedPlan
 from pennon.errors import DemoCheckFailed, DemoDataNotFound
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from pennon.cli.statements import statements_of
+from pennon.cli.query_run import statements_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,8 +20,7 @@ from pennon.errors import (
     JvmWithoutPennon,
     SparkNotInstalled,
 )
-from pennon.java_runtime import check_jar_name, check_java
-from pennon.spark_versions import BOUNDS, check_spark_version
+from pennon.java_runtime import BOUNDS, check_jar_name, check_java, check_spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,8 +11,7 @@ import pytest
 
 import pennon
 from pennon.catalog.configured_catalog import Catalog
-from pennon.catalog.tables.change_range import ChangeBounds, find_changes
-from pennon.catalog.tables.loaded_table import load
+from pennon.catalog.tables.loaded_table import ChangeBounds, find_changes, load
 from pennon.errors import ChangeRangeReversed, SnapshotNotFound, TableVersionNotFound
 from pennon.maintenance.procedures import call
 

@@ -26,8 +26,8 @@ from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transforms.bucket import Bucket
 from pennon.transforms.calendar import Day
 from pennon.transforms.identity import Identity
+from pennon.transforms.registry import parse_transform
 from pennon.transforms.transform import Transform
-from pennon.transforms.transform_text import parse_transform
 from pennon.transforms.truncate import Truncate
 
 

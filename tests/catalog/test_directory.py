@@ -21,7 +21,7 @@ from pennon.catalog.ddl import alter
 from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
-from pennon.catalog.name_changes import replace_partitioned
+from pennon.catalog.layouts.stored_table import replace_partitioned
 from pennon.catalog.tables.loaded_table import load
 from pennon.errors import (
     InvalidColumnName,

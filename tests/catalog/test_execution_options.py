@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pennon.catalog.execution_options import ExecutionOptions
+from pennon.catalog.configured_catalog import ExecutionOptions
 from pennon.errors import BytesUnknown, ExecutionUnknown
 
 

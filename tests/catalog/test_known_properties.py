@@ -10,9 +10,8 @@ import lance
 import lance_namespace as upstream
 import pytest
 
-from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog, Properties, known_properties
 from pennon.catalog.directory import Directory
-from pennon.catalog.known_properties import Properties, known_properties
 from pennon.manifest.registered_location import move_registration, rename_registration
 
 NAME = ("shop", "orders")

@@ -9,14 +9,13 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.catalog.layouts import plain_commits
+from pennon.catalog.layouts import plain_table as plain_commits
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.catalog.layouts.plain_table import PlainTable
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import WriteConflict
-from pennon.manifest.format.commit_record import CommitIdentity
-from pennon.namespace.rows.row_source import batches_of
-from pennon.namespace.rows.row_write import write_rows
+from pennon.manifest.format.rows import CommitIdentity
+from pennon.namespace.rows.row_write import batches_of, write_rows
 
 
 def test_the_files_of_a_write_go_when_it_is_refused_and_stay_when_it_may_be_made(

@@ -34,7 +34,7 @@ from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.spec.schema import children_of, with_children
 from pennon.transaction import Committed, Transaction
 from pennon.transforms.identity import Identity
-from pennon.transforms.transform_text import parse_transform
+from pennon.transforms.registry import parse_transform
 
 NAMES = ["a", "b", "c", "d"]
 _EPOCH = dt.date(1970, 1, 1)

@@ -16,7 +16,7 @@ import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl
 from pennon.catalog.ddl.alter import alter_table
-from pennon.catalog.ddl.replaced_table import unchanged_since_read
+from pennon.catalog.ddl.register import unchanged_since_read
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import (
     StorageFailure,
@@ -25,9 +25,10 @@ from pennon.errors import (
     UnsupportedTableChange,
     WriteConflict,
 )
-from pennon.manifest.commits import root_change, stated_commit
+from pennon.manifest.commits import root_change
+from pennon.manifest.commits import root_change as stated_commit
 from pennon.manifest.commits.mode_commit import begin_change
-from pennon.manifest.format.change_notice import REPLACED, ChangeNotice
+from pennon.manifest.format.properties import REPLACED, ChangeNotice
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,11 @@ from tests.present import present
 from tests.transaction.lake import SCHEMA, append, latest, make, read, regions, stage
 
 import pennon
-from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
+from pennon.catalog.layouts.stored_table import (
+    overlapped_partitions,
+    replace_rows,
+    whole_partitions,
+)
 from pennon.errors import NotWholePartitions, OverlapsOlderPartition, WriteConflict
 from pennon.manifest import Snapshot, change_root, create
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec

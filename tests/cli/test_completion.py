@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.cli.completion import LakeNames, completions
-from pennon.cli.output.pager import pager_of
+from pennon.cli.output.progress_line import pager_of
+from pennon.cli.prompt import LakeNames, completions
 from pennon.namespace.lake import Lake
 
 

@@ -19,9 +19,9 @@ from pennon.grouping.key_grouping import report
 from pennon.manifest import LeafChange, Snapshot, commit_leaves, create, leaf_name
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema, PartitionSpec, spec_of
+from pennon.spec.column_names import text_of_value
 from pennon.spec.evolution import add_field
-from pennon.spec.functions.partition_layout import layout_of
-from pennon.spec.value_text import text_of_value
+from pennon.spec.functions import layout_of
 from pennon.transaction import Committed, Transaction
 from pennon.transforms.registry import TransformCall, from_sql
 

@@ -25,8 +25,7 @@ from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
 from pennon.catalog.tables.loaded_table import load
 from pennon.cli import main
-from pennon.draft.evidence import chosen_readings, examine
-from pennon.draft.readings import readings
+from pennon.draft.evidence import chosen_readings, examine, readings
 from pennon.errors import (
     CorruptJson,
     DraftLayout,

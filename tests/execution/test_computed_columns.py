@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pennon.errors import PredicateNotEvaluable, PredicateSyntaxError
-from pennon.execution.computed_columns import ComputedColumns
+from pennon.execution.run import ComputedColumns
 
 
 def value_of(text: str, row: dict[str, object] | None = None) -> object:

@@ -18,7 +18,7 @@ from pennon.execution import Fragment, LeafRead, Query, Relation, engine, run
 from pennon.execution.engine import result_schema, run_query
 from pennon.execution.leaf_table import register_relation
 from pennon.execution.memory import pool_bytes
-from pennon.execution.row_counts import rows_at_once
+from pennon.execution.small_leaves import rows_at_once
 from pennon.spec.schema import NamespaceSchema
 
 WANTED = NamespaceSchema.with_fresh_ids(

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 
 from pennon.execution import LeafRead, Query, Relation
-from pennon.execution.by_parts import division_of
-from pennon.execution.by_parts.divided_rows import DividedRows
 from pennon.execution.engine import run_query
+from pennon.execution.grouped_parts import DividedRows, division_of
 from pennon.spec.schema import NamespaceSchema
-from pennon.transforms.evaluation.murmur3 import murmur3
+from pennon.transforms.murmur3 import murmur3
 
 COLUMNS = {"id": pa.int64(), "name": pa.utf8(), "part": pa.float64()}
 WANTED = NamespaceSchema.with_fresh_ids(pa.schema(COLUMNS)).arrow

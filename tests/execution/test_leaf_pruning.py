@@ -10,13 +10,12 @@ import pyarrow as pa
 import pytest
 
 from pennon.execution import LeafPruning, LeafRead, Relation
-from pennon.execution.leaf_pruning import pruned
-from pennon.execution.replicated_rows import ReplicatedRows
+from pennon.execution.leaf_table import ReplicatedRows, pruned
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.epoch import Epoch, EpochUnit
-from pennon.transforms.evaluation.murmur3 import murmur3
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
+from pennon.transforms.murmur3 import murmur3
 from pennon.transforms.transform import Transform
 from pennon.transforms.truncate import Truncate
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pennon.execution.batches.ordered_merge import merged
+from pennon.execution.batches import merged
 from pennon.leaf.row_order import SortedCheck
 from pennon.spec.write_order import OrderColumn
 

@@ -10,7 +10,7 @@ import pytest
 
 from pennon.errors import FragmentFailed
 from pennon.execution import BatchStream, Query, ReplicatedPart
-from pennon.execution.replicated_rows import ReplicatedParts
+from pennon.execution.leaf_table import ReplicatedParts
 
 SCHEMA = pa.schema([("c1", pa.int64())])
 

@@ -11,8 +11,7 @@ import pytest
 
 from pennon.execution import LeafRead, Relation, RowFilter
 from pennon.execution.engine import rows_over
-from pennon.execution.leaf_pruning import filtered
-from pennon.execution.replicated_rows import ReplicatedRows
+from pennon.execution.leaf_table import ReplicatedRows, filtered
 
 CASES = [
     (pa.int64(), lambda n: n - 2000),

@@ -13,7 +13,7 @@ from datafusion import SessionContext
 
 from pennon.errors import LeafMissing
 from pennon.execution import Fragment, LeafRead, Query, Relation, leaf_table, run, small_leaves
-from pennon.execution.batches.stream_work import StreamWork
+from pennon.execution.batches import StreamWork
 from pennon.execution.fragment import RareFirst
 from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import forget_leaves

@@ -23,11 +23,12 @@ from pennon.errors import (
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.maintenance.expire import expire
 from pennon.namespace import PartitionedNamespace
-from pennon.namespace.rows import row_delete, row_merge, row_update
+from pennon.namespace.rows import row_merge, row_update
+from pennon.namespace.rows import row_update as row_delete
 from pennon.namespace.rows.row_scan import read_plan
 from pennon.transaction import Committed, Transaction
 from pennon.transaction.concurrency.outcome import Outcome
-from pennon.transaction.staging.abandonment import abandon
+from pennon.transaction.staging.leaf_preparation import abandon
 
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.string(), "v": pa.int64()})
 BY_REGION = ["region"]

@@ -16,11 +16,10 @@ import pennon
 from pennon.catalog.ddl import alter
 from pennon.errors import TransactionModeChanged, UnsupportedTableChange
 from pennon.manifest import Snapshot, change_root
-from pennon.manifest.commits.stated_commit import commit_metadata
-from pennon.manifest.format import running_process
-from pennon.manifest.format.change_notice import ChangeNotice
-from pennon.manifest.format.properties import TRANSACTION
-from pennon.manifest.transaction_mode import mode_of
+from pennon.manifest.commits.root_change import commit_metadata
+from pennon.manifest.format import properties as running_process
+from pennon.manifest.format.properties import TRANSACTION, ChangeNotice
+from pennon.manifest.table_identity import mode_of
 
 if TYPE_CHECKING:
     from pennon.manifest import ManifestOutcome

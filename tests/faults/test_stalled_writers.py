@@ -16,12 +16,12 @@ from tests.torture.stalled_writer import SCHEMA, OtherProcess, Statement, stalle
 
 import pennon
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.maintenance.adoption.adopt import adopt
 from pennon.maintenance.expire import expire
 from pennon.manifest import Snapshot
-from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.manifest.format.rows import CommitIdentity
 
 ROWS = pa.Table.from_pylist([{"id": at, "part": at % 2, "v": 0} for at in range(6)], SCHEMA)
 NEW = pa.Table.from_pylist([{"id": 99, "part": 0, "v": 1}, {"id": 98, "part": 7, "v": 1}], SCHEMA)

@@ -16,9 +16,11 @@ from tests.separate_process import run_script
 
 import pennon
 from pennon.errors import RollbackRefused, SnapshotNotFound, TagRefused
-from pennon.manifest.format import running_process
+from pennon.manifest.format import properties as running_process
 from pennon.manifest.table_layout import TableLayout
-from pennon.manifest.versions import expiry_notice, set_tag, tags
+from pennon.manifest.versions import tags
+from pennon.manifest.versions import tags as expiry_notice
+from pennon.manifest.versions import tags as set_tag
 from pennon.namespace import PartitionedNamespace
 
 pytestmark = pytest.mark.usefixtures("without_grace")

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.present import present
 
-from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.grouping.tasks.assignment import Assignment, assign
-from pennon.grouping.tasks.task_target import TaskTarget
+from pennon.grouping.resolve.resolved_join import derive_keys
+from pennon.grouping.tasks import Assignment, TaskTarget, assign
 from pennon.plan import (
     Group,
     Join,
@@ -23,9 +22,7 @@ from pennon.plan import (
     Scan,
     Window,
 )
-from pennon.spec.functions.grouping_function import GroupingFunction
-from pennon.spec.functions.partition_layout import Layout, LayoutFunction
-from pennon.spec.functions.spec_functions import SpecFunction
+from pennon.spec.functions import GroupingFunction, Layout, LayoutFunction, SpecFunction
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 

@@ -7,6 +7,7 @@ import pytest
 from tests.grouping.test_join_tree import keys_of, scan
 
 from pennon.grouping.resolve.group_tree import (
+    DerivedKeys,
     MemberScan,
     Outside,
     ServedJoin,
@@ -14,8 +15,7 @@ from pennon.grouping.resolve.group_tree import (
     needed_keys,
     splittable_scans,
 )
-from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.grouping.resolve.key_group import DerivedKeys
+from pennon.grouping.resolve.resolved_join import derive_keys
 from pennon.plan import (
     Expand,
     Group,

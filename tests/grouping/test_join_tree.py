@@ -7,9 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from pennon.grouping.derived_key import surrogate_of
-from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.grouping.resolve.key_group import DerivedKeys
+from pennon.grouping.key_grouping import surrogate_of
+from pennon.grouping.resolve.group_tree import DerivedKeys
+from pennon.grouping.resolve.resolved_join import derive_keys
 from pennon.plan import (
     Group,
     Join,
@@ -20,8 +20,7 @@ from pennon.plan import (
     Scan,
     Window,
 )
-from pennon.spec.functions.grouping_function import GroupingFunction
-from pennon.spec.functions.partition_layout import Layout, LayoutFunction
+from pennon.spec.functions import GroupingFunction, Layout, LayoutFunction
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.epoch import Epoch, EpochUnit
 from pennon.transforms.expression import Expression

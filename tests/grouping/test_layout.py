@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pennon.grouping.key_grouping import reported_functions
 from pennon.spec.evolution import spec_of
-from pennon.spec.functions.partition_layout import Layout, layout_of
+from pennon.spec.functions import Layout, layout_of
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
 from pennon.transforms.registry import from_sql

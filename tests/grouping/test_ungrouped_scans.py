@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 from tests.grouping.test_join_tree import scan
 
-from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.grouping.resolve.key_group import DerivedKeys
-from pennon.grouping.resolve.ungrouped_scans import ungrouped_scans
+from pennon.grouping.resolve.group_tree import DerivedKeys, ungrouped_scans
+from pennon.grouping.resolve.resolved_join import derive_keys
 from pennon.plan import Column, Group, Join, JoinType, Opaque, Pass, Plan, PlanNode, Project, Scan
 from pennon.transforms.bucket import Bucket
 from pennon.transforms.truncate import Truncate

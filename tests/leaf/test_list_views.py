@@ -10,7 +10,7 @@ import pytest
 
 import pennon
 from pennon.errors import WriteColumnUnknown, WriteTypeMismatch
-from pennon.leaf.schema.list_views import without_views
+from pennon.leaf.schema.file_layout import without_views
 
 OUT_OF_ORDER = pa.ListViewArray.from_arrays(
     pa.array([2, 0, None, 0, 1], pa.int32()),

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from pennon.leaf.read.partition_constants import constant_of, constant_texts
+from pennon.leaf.read.metadata_columns import constant_of, constant_texts
 
 VALUES: dict[str, pa.Array] = {
     "int8": pa.array([-128, 127, None], pa.int8()),

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.present import present
 
 from pennon.leaf import LeafViews, scan_view
-from pennon.leaf.read import keyed_rows, row_keys
+from pennon.leaf.read import row_keys
+from pennon.leaf.read import scan as keyed_rows
 from pennon.leaf.read.metadata_columns import LEAF, ROW_ADDRESS
 from pennon.leaf.read.row_keys import RowKeys
 

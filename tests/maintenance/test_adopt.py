@@ -18,12 +18,10 @@ from pennon.catalog.directory import Directory
 from pennon.cli import main
 from pennon.errors import AdoptionRefused, ProcedureArgument, TableNotFound
 from pennon.leaf import scan_leaf
-from pennon.maintenance.adoption.adopt import adopt
-from pennon.maintenance.adoption.leaf_tuple import OneTuple
-from pennon.maintenance.adoption.recovery import recovered_tuple
+from pennon.maintenance.adoption.adopt import OneTuple, adopt, recovered_tuple
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import Severity
-from pennon.maintenance.leaves.partition_values import RowValues
+from pennon.maintenance.leaves.chosen_leaves import RowValues
 from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot, create
 from pennon.namespace import Scan

@@ -11,12 +11,12 @@ from tests.present import present
 
 import pennon
 from pennon.errors import UnknownColumn
-from pennon.manifest.commits.statistics_commit import commit_statistics
+from pennon.manifest.commits.manifest_commit import commit_statistics
 from pennon.manifest.format.column_statistics import LeafStatistics
 from pennon.namespace import PartitionedNamespace
-from pennon.transaction.staging.leaf_state import leaf_states
+from pennon.transaction.staging.staged import leaf_states
 
-COMMIT = "pennon.maintenance.statistics.analyze.commit_statistics"
+COMMIT = "pennon.maintenance.statistics.commit_statistics"
 ROWS = pa.table(
     {
         "k": pa.array([at % 2 for at in range(6_000)], pa.int32()),

@@ -17,10 +17,11 @@ import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.table_ddl import drop
 from pennon.errors import StorageFailure
-from pennon.maintenance.background import behind_commits, small_files
-from pennon.maintenance.background.small_files import compact_small_files
+from pennon.maintenance import background as behind_commits
+from pennon.maintenance import background as small_files
+from pennon.maintenance.background import compact_small_files
 from pennon.maintenance.checks.check import check
-from pennon.maintenance.leaf_rewrite import rewrite_leaves
+from pennon.maintenance.compact import rewrite_leaves
 from pennon.manifest import change_root
 from pennon.manifest.versions.history import history
 from pennon.transaction import Transaction

@@ -14,7 +14,7 @@ from pennon.errors import PredicateNotEvaluable
 from pennon.maintenance.compact import compact
 from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
-from pennon.maintenance.statistics.analyze import analyze
+from pennon.maintenance.statistics import analyze
 from pennon.manifest import Snapshot
 
 

@@ -18,7 +18,7 @@ import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import InternalError, ProcedureArgument
-from pennon.maintenance import leaf_rewrite
+from pennon.maintenance import compact as leaf_rewrite
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import _Compaction, _Planned, compact
 from pennon.maintenance.procedures import call

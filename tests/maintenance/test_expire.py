@@ -23,12 +23,12 @@ from pennon.cli import main
 from pennon.errors import NotPartitionedNamespace, ProcedureArgument, SnapshotNotFound
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
-from pennon.maintenance.leaf_versions import detached_versions
+from pennon.maintenance.plain_upkeep import detached_versions
 from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot
 from pennon.manifest.dataset.storage import open_manifest, version_numbers
 from pennon.manifest.versions import history as module
-from pennon.manifest.versions.expiry_notice import expiring
+from pennon.manifest.versions.tags import expiring
 from pennon.namespace import Scan
 
 Rows = dict[str | None, list[int]]

@@ -17,12 +17,12 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
 from pennon.catalog.partitioning import FieldChange
 from pennon.leaf import WriteTarget, write_partitions
-from pennon.leaf.write.staged_partition import StagedPartition
+from pennon.leaf.write.destination import StagedPartition
 from pennon.maintenance.adoption.adopt import adopt
 from pennon.maintenance.adoption.split import split_datasets
 from pennon.maintenance.repair import repair
 from pennon.manifest import Snapshot
-from pennon.manifest.format.commit_record import COMMIT
+from pennon.manifest.format.rows import COMMIT
 from pennon.transaction import Committed, Transaction
 
 Change = Callable[[str], object]

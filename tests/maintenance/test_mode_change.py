@@ -29,8 +29,9 @@ from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.procedures import call
 from pennon.maintenance.vacuum import vacuum
-from pennon.manifest.format import change_notice, running_process
-from pennon.manifest.transaction_mode import change_under_way, mode_of
+from pennon.manifest.format import properties as change_notice
+from pennon.manifest.format import properties as running_process
+from pennon.manifest.table_identity import change_under_way, mode_of
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Transaction, mode_change, strong, weak
 from pennon.transaction.mode_change import set_transaction_mode

@@ -19,8 +19,7 @@ from pennon.maintenance.expire import expire
 from pennon.maintenance.procedures import call
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
-from pennon.manifest.versions.expiry_notice import expiring
-from pennon.manifest.versions.tags import tags_of
+from pennon.manifest.versions.tags import expiring, tags_of
 
 
 @pytest.fixture

@@ -32,8 +32,8 @@ from pennon.maintenance.repair import repair
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot, change_root
-from pennon.manifest.commits.repair_commit import replace_rows, write_keys
-from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.commits.root_change import replace_rows, write_keys
+from pennon.manifest.dataset.storage import is_conflict
 from pennon.manifest.format.properties import WRITER_FLAGS
 from pennon.namespace import Scan
 from pennon.planning import plan_scan

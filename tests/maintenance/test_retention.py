@@ -13,8 +13,8 @@ from tests.transaction.lake import SCHEMA, append, latest, make, regions
 
 import pennon
 from pennon.errors import InvalidRetention, SnapshotNotFound
-from pennon.maintenance.background import behind_commits
-from pennon.maintenance.background.old_versions import expire_old_versions
+from pennon.maintenance import background as behind_commits
+from pennon.maintenance.background import expire_old_versions
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.manifest import Snapshot

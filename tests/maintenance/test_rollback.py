@@ -19,7 +19,8 @@ from pennon.maintenance import expire as expire_module
 from pennon.maintenance import rollback as rollback_module
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.rollback import rollback
-from pennon.manifest.commits import root_change, stated_commit
+from pennon.manifest.commits import root_change
+from pennon.manifest.commits import root_change as stated_commit
 from pennon.manifest.versions.tags import tags_of
 from pennon.transaction import Committed, Conflicted, Transaction
 

@@ -19,15 +19,13 @@ from pennon.catalog.ddl.table_ddl import drop
 from pennon.cli import main
 from pennon.errors import SnapshotNotFound, StorageFailure
 from pennon.maintenance.checks.check import check
-from pennon.maintenance.expire import expire
-from pennon.maintenance.leaf_references import named_versions
+from pennon.maintenance.expire import expire, named_versions
 from pennon.maintenance.procedures import call
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot
 from pennon.manifest.dataset.storage import open_manifest
-from pennon.manifest.versions.history import history
-from pennon.manifest.versions.shared_fragments import unseen_rows
+from pennon.manifest.versions.history import history, unseen_rows
 from pennon.transaction import Committed, Transaction
 
 # Dies between the leaves' detached commits and the manifest's: known and new leaves, files staged.

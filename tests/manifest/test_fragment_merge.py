@@ -14,7 +14,7 @@ from tests.transaction.lake import append, latest, make, regions, stage
 from pennon.maintenance.checks.check import check
 from pennon.manifest import Snapshot
 from pennon.manifest.commits import manifest_commit
-from pennon.manifest.commits.fragment_merge import keep_small
+from pennon.manifest.commits.manifest_commit import keep_small
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Transaction
 

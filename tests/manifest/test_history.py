@@ -15,7 +15,7 @@ import pennon
 from pennon.cli import main
 from pennon.errors import TableNotFound
 from pennon.manifest import change_root
-from pennon.manifest.commits.manifest_outcome import ConcurrentChange
+from pennon.manifest.commits.manifest_commit import ConcurrentChange
 from pennon.manifest.versions.history import history
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import pennon
 from pennon.manifest import Snapshot
-from pennon.manifest.versions.last_changes import last_changes
+from pennon.manifest.versions.history import last_changes
 
 if TYPE_CHECKING:
     from pathlib import Path

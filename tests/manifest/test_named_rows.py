@@ -11,8 +11,8 @@ from tests.transaction.lake import append, latest, make, stage
 
 from pennon.manifest import Snapshot
 from pennon.manifest.commits.manifest_commit import existing_rows
-from pennon.manifest.dataset import table_versions
-from pennon.manifest.leaves import named_rows
+from pennon.manifest.dataset import select as table_versions
+from pennon.manifest.leaves import leaf_rows as named_rows
 from pennon.transaction import Committed, Transaction
 
 

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from pennon.manifest.format.statistics import STATISTICS, statistics_columns, with_statistics
+from pennon.manifest.format.column_statistics import STATISTICS, statistics_columns, with_statistics
 
 OURS = [with_statistics(None, {"num_rows": 3, "num_bytes": 2**40, "num_fragments": None}), "{}"]
 FOREIGN = [

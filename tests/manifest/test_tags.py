@@ -29,7 +29,7 @@ from pennon.errors import (
     TagSyntax,
 )
 from pennon.maintenance import expire as expire_module
-from pennon.manifest.versions import set_tag
+from pennon.manifest.versions import tags as set_tag
 from pennon.namespace import PartitionedNamespace
 
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.string()})

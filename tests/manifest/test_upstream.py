@@ -20,7 +20,7 @@ from lance_namespace import (
 )
 
 from pennon.manifest import LeafChange, Snapshot, commit_leaves, create, leaf_name
-from pennon.manifest.format.columns import BASE_COLUMNS
+from pennon.manifest.format.rows import BASE_COLUMNS
 from pennon.spec import NamespaceSchema, spec_of
 from pennon.transforms.registry import from_sql
 

@@ -20,9 +20,9 @@ from pennon.errors import (
     TransactionModeChanged,
 )
 from pennon.maintenance.procedures import call
-from pennon.manifest.format.change_notice import ALTERED
+from pennon.manifest.format.properties import ALTERED
 from pennon.namespace import PartitionedNamespace
-from pennon.transaction.writer_fence import without_writers
+from pennon.transaction.mode_change import without_writers
 
 REFUSED = "soundex(_change_type) = 'N000'"
 

@@ -12,7 +12,7 @@ import pennon
 from pennon.catalog.columns.spark_types import CURRENT_DEFAULT
 from pennon.errors import DefaultNotComputed, TextTooLong
 from pennon.namespace import PartitionedNamespace
-from pennon.spec.length_limit import LENGTH_LIMIT
+from pennon.spec.column_names import LENGTH_LIMIT
 
 
 def made(tmp_path: Path, kind: pa.DataType, default: str) -> PartitionedNamespace:

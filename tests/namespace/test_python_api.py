@@ -25,7 +25,7 @@ from pennon.errors import (
     WriteColumnUnknown,
 )
 from pennon.leaf import clustered
-from pennon.leaf.write.partition_tuples import partition_tuples, tuple_codes
+from pennon.leaf.write.incoming_rows import partition_tuples, tuple_codes
 from pennon.namespace import Lake, PartitionedNamespace, Scan
 from pennon.namespace.rows.row_merge import Merge
 from pennon.namespace.upkeep import Maintenance

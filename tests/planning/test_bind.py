@@ -19,7 +19,7 @@ from pennon.execution.engine import rows_over
 from pennon.planning.binding import bound_predicate
 from pennon.planning.binding.bind import bind
 from pennon.planning.binding.bound_predicate import ComputedCondition, all_of, conjuncts
-from pennon.planning.residual import row_condition
+from pennon.planning.manifest_query import row_condition
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 

@@ -14,8 +14,7 @@ import pytest
 import pennon
 from pennon.errors import FragmentDivision, PredicateNotEvaluable, PredicateTooDeep
 from pennon.planning import plan_scan
-from pennon.planning.reports.explain import summary
-from pennon.planning.reports.scan_report import scan_report
+from pennon.planning.reports.explain import scan_report, summary
 from pennon.predicate.parse import parse_predicate, readable_predicates
 
 if TYPE_CHECKING:

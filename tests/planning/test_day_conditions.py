@@ -16,7 +16,7 @@ from tests.planning.exhaustive import exhaustive
 from pennon.execution.engine import rows_over
 from pennon.planning.binding.bind import bind
 from pennon.planning.binding.bound_predicate import ComputedCondition
-from pennon.planning.residual import row_condition
+from pennon.planning.manifest_query import row_condition
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 from pennon.transforms.calendar import Month, Year

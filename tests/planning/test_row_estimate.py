@@ -11,8 +11,8 @@ import pytest
 
 import pennon
 from pennon.planning import plan_scan
+from pennon.planning.reports.explain import scan_report
 from pennon.planning.reports.row_estimate import estimate_rows
-from pennon.planning.reports.scan_report import scan_report
 
 SCHEMA = pa.schema(
     {

@@ -9,7 +9,7 @@ import pytest
 
 import pennon
 from pennon.leaf.read.row_keys import RowKeys
-from pennon.planning.runtime_filter import filter_columns, filtered
+from pennon.planning.splits import filter_columns, filtered
 
 
 def test_a_row_change_is_filtered_by_what_partitions_have_as_it_stands(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from sqlglot import exp
 
 from pennon.errors import PredicateNotEvaluable, PredicateSyntaxError
-from pennon.execution.computed_columns import ComputedColumns
+from pennon.execution.run import ComputedColumns
 from pennon.planning.binding.bind import bind
 from pennon.planning.binding.bound_predicate import check_evaluable
 from pennon.predicate.parse import parse_predicate

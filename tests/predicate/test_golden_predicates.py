@@ -17,7 +17,7 @@ from sqlglot import exp
 from tests.predicate.plain_truth import is_true
 
 from pennon.planning.binding.bind import bind
-from pennon.planning.residual import row_condition
+from pennon.planning.manifest_query import row_condition
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import column, exp, parse_one
 
-from pennon.predicate.comparison import Comparison, Operator
-from pennon.predicate.condition import condition
+from pennon.predicate.condition import Comparison, Operator, condition
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_expression
 from pennon.predicate.values.conversion import convert

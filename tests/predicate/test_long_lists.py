@@ -11,11 +11,10 @@ from sqlglot import column, exp
 from pennon.execution.engine import rows_over
 from pennon.planning.binding.bind import bind
 from pennon.planning.binding.bound_predicate import Compared
-from pennon.predicate.comparison import Comparison, Operator
-from pennon.predicate.condition import condition
+from pennon.predicate.condition import Comparison, Operator, condition
 from pennon.predicate.dialect import DataFusion, read_condition
 from pennon.predicate.parse import parse_predicate
-from pennon.predicate.values.literal_list import LiteralList
+from pennon.predicate.values.literals import LiteralList
 from pennon.predicate.values.long_lists import with_short_lists, without_long_lists
 
 NUMBERS = ", ".join(map(str, range(60)))

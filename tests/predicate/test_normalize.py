@@ -12,7 +12,7 @@ from sqlglot import exp, parse_one
 from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.planning.binding.bind import bind
 from pennon.planning.binding.bound_predicate import AnyOf, Compared
-from pennon.planning.residual import row_condition
+from pennon.planning.manifest_query import row_condition
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 

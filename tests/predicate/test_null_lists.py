@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.values.literal_list import LiteralList
+from pennon.predicate.values.literals import LiteralList
 
 VALUES = [None, 0, 1, 2, 3, 4]
 Answer = Callable[[int | None], bool | None]

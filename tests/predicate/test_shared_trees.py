@@ -35,7 +35,7 @@ from pennon.plan import (
     WindowFrame,
 )
 from pennon.predicate.expressions import Declined, Semantics, typed_expression
-from pennon.predicate.spark_expression import SparkExpression
+from pennon.predicate.typed import SparkExpression
 from pennon.pushdown.query import fragment_query
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "expressions"

@@ -22,7 +22,7 @@ from tests.properties.strategies import VALUES as KNOWN
 import pennon
 from pennon.namespace import PartitionedNamespace
 from pennon.planning import plan_scan
-from pennon.planning.evaluation import Evaluation, evaluations
+from pennon.planning.leaf_constants import Evaluation, evaluations
 
 SCHEMA = pa.schema({"id": pa.int64(), **TYPES})
 LAYOUTS = {

@@ -18,8 +18,7 @@ from pennon.manifest.dataset.select import LeafQuery
 from pennon.manifest.table_layout import TableLayout
 from pennon.planning.binding.bind import bind
 from pennon.planning.binding.bound_predicate import conjuncts
-from pennon.planning.manifest_query import manifest_query
-from pennon.planning.residual import NO_RESIDUAL, Residuals, exact_and_whole
+from pennon.planning.manifest_query import NO_RESIDUAL, Residuals, exact_and_whole, manifest_query
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 from pennon.spec.partition_spec import PartitionField, PartitionSpec

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.properties.strategies import SCHEMA, TYPES, Predicate, Row, order_key, predicates, rows
 
-from pennon.leaf.write.column_counting import ColumnCounting
+from pennon.leaf.write.incoming_rows import ColumnCounting
 from pennon.manifest.format.column_statistics import (
     COLUMN_STATISTICS,
     LeafStatistics,

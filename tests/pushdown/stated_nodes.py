@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from pennon.plan import AggregateCall, Expanded, Filter, Output, SortKey
-from pennon.predicate.spark_expression import SparkExpression
+from pennon.predicate.typed import SparkExpression
 
 
 def output_of(attribute: int, text: str | None, data_type: pa.DataType | None) -> Output:

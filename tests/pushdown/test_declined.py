@@ -7,9 +7,9 @@ import pytest
 from tests.pushdown.computed import ANSI, grouped, scan_of
 from tests.pushdown.stated_nodes import call_of, output_of, sort_key_of
 
-from pennon.grouping.resolve.join_tree import derive_keys
+from pennon.grouping.resolve.resolved_join import derive_keys
 from pennon.plan import Group, Limit, Opaque, Pass, Plan, PlanNode
-from pennon.predicate.semantics import Declined
+from pennon.predicate.condition import Declined
 from pennon.pushdown import Candidate, FragmentQuery, choose, divide
 from pennon.pushdown.query import fragment_query
 from pennon.worker.plans.fragment_planner import check_planned

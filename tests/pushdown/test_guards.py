@@ -14,9 +14,9 @@ from tests.pushdown.computed import ANSI, aggregate_of, grouped, value_of
 from tests.pushdown.stated_nodes import call_of, output_of
 
 from pennon.errors import FragmentOverflow
+from pennon.predicate.condition import Declined
 from pennon.predicate.expressions.typed_expression import typed_expression
-from pennon.predicate.semantics import Declined
-from pennon.predicate.spark_expression import SparkExpression
+from pennon.predicate.typed import SparkExpression
 from pennon.pushdown import Semantics
 
 NAN, MINUS_NAN = float("nan"), math.copysign(float("nan"), -1.0)

@@ -19,7 +19,7 @@ from tests.pushdown.computed import ANSI, computed, grouped, relation, scan_of
 from tests.pushdown.stated_nodes import call_of, condition_of, output_of, sort_key_of
 
 from pennon.plan import Join, JoinType, Limit, Offset, PlanNode, SortKey
-from pennon.predicate.semantics import Declined
+from pennon.predicate.condition import Declined
 from pennon.pushdown.query import fragment_query
 
 VALUES = {

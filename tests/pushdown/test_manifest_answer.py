@@ -16,7 +16,7 @@ import pennon
 from pennon.execution.engine import rows_over
 from pennon.plan import Column, Group, PlanNode, Project, Scan
 from pennon.planning import ScanPlan
-from pennon.predicate.semantics import Semantics
+from pennon.predicate.condition import Semantics
 from pennon.pushdown.manifest_answer import manifest_answer
 
 KINDS = {"k": pa.int32(), "day": pa.date32(), "dec": pa.decimal128(9, 2), "s": pa.string()}

@@ -11,8 +11,8 @@ from tests.pushdown.computed import computed, grouped, relation, scan_of
 from tests.pushdown.stated_nodes import call_of, condition_of, expanded_of, output_of
 
 from pennon.plan import Expand, Join, JoinType, Limit, PlanNode
-from pennon.predicate.semantics import Declined
-from pennon.pushdown.selects.join_conditions import null_aware_pair
+from pennon.predicate.condition import Declined
+from pennon.pushdown.selects.joined import null_aware_pair
 
 NOT_IN = "((`c1` = `c11`) OR ((`c1` = `c11`) IS NULL))"
 LEFT: tuple[list[int | None], ...] = ([1, 2, None], [None], [], [3])

@@ -19,7 +19,7 @@ from pennon.plan import (
     Project,
     Union,
 )
-from pennon.predicate.semantics import Declined
+from pennon.predicate.condition import Declined
 from pennon.pushdown.query import fragment_query
 
 PLACE = pa.struct([("city", pa.utf8()), ("at", pa.struct([("zip", pa.int32())]))])

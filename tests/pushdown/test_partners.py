@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from pennon.plan import Column, Join, JoinType, Plan, Scan
+from pennon.pushdown.candidates import _places
 from pennon.pushdown.partners import ruled_out_by
-from pennon.pushdown.restriction import _places
 
 
 def scan(attribute: int) -> Scan:

@@ -23,8 +23,8 @@ from pennon.plan import (
 )
 from pennon.pushdown import Semantics
 from pennon.pushdown.join_order import BuiltSides
+from pennon.pushdown.partners import MOST_PAIRS, sizes_of
 from pennon.pushdown.query import fragment_query
-from pennon.pushdown.sizes import MOST_PAIRS, sizes_of
 
 ROWS = 1_000_000
 VALUES = {"c1": 12, "c2": 40, "c3": None}

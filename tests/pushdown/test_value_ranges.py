@@ -19,7 +19,7 @@ from pennon.plan import Group, Join, JoinType, PlanNode, Project, Scan, Union
 from pennon.plan.nodes import Column
 from pennon.predicate.expressions.value_ranges import ValueRange, ValueRanges
 from pennon.predicate.parse import parse_with_lists
-from pennon.pushdown.known_ranges import known_range
+from pennon.pushdown.partition_times import known_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pennon.spec.functions.compared_columns import ColumnComparison, ComparedColumn
+from pennon.spec.functions import ColumnComparison, ComparedColumn
 
 
 @pytest.mark.parametrize(

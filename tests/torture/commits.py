@@ -42,13 +42,11 @@ import pyarrow as pa
 from tests.torture.commit_model import MERGED, PARTS, Model, Told
 
 import pennon
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import PennonError, SnapshotNotFound, TagNotFound, TagRefused, WriteConflict
 from pennon.maintenance.rollback import rollback
-from pennon.namespace.rows.row_delete import delete_where
-from pennon.namespace.rows.row_source import batches_of
-from pennon.namespace.rows.row_update import update_where
-from pennon.namespace.rows.row_write import write_rows
+from pennon.namespace.rows.row_update import delete_where, update_where
+from pennon.namespace.rows.row_write import batches_of, write_rows
 
 SCHEMA = pa.schema(
     {"id": pa.int64(), "part": pa.int32(), "statement": pa.int64(), "tag": pa.int64()}

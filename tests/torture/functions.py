@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from tests.torture.random_columns import RandomColumns
 from tests.torture_session import torture_session
 
-from pennon.grouping.derived_key import surrogate_of
+from pennon.grouping.key_grouping import surrogate_of
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.calendar import Day, Hour, Month, Year
 from pennon.transforms.epoch import Epoch, EpochUnit

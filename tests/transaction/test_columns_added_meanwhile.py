@@ -14,9 +14,10 @@ import pennon
 from pennon.errors import UnsupportedTableChange, WriteConflict
 from pennon.manifest import Snapshot
 from pennon.manifest.commits import mode_commit
-from pennon.manifest.format.change_notice import NamedAt
+from pennon.manifest.format.properties import NamedAt
 from pennon.namespace import PartitionedNamespace
-from pennon.transaction import weak, writer_fence
+from pennon.transaction import mode_change as writer_fence
+from pennon.transaction import weak
 
 ROW = {"id": 1, "region": "eu", "place": {"x": 5}}
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.string(), "place": pa.struct({"x": pa.int32()})})

@@ -20,7 +20,7 @@ from tests.transaction.test_row_changes import found
 
 import pennon
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import CommitGivenUp, WriteConflict
 from pennon.leaf import WriteTarget
 from pennon.maintenance import rollback as rollback_module
@@ -30,12 +30,12 @@ from pennon.maintenance.rollback import rollback
 from pennon.manifest import Snapshot, change_root
 from pennon.manifest.commits import manifest_commit
 from pennon.manifest.commits.commit_lookup import find_commit, give_up
-from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.manifest.format.rows import CommitIdentity
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Conflicted, Transaction, strong
 from pennon.transaction import transaction as transaction_module
 from pennon.transaction.concurrency.conflicts import ROWS_CHANGED
-from pennon.transaction.staging.abandonment import abandon
+from pennon.transaction.staging.leaf_preparation import abandon
 
 KINDS = ["append", "replace", "drop"]
 
@@ -44,7 +44,7 @@ DIES = """
 import json, os, signal, sys
 from pennon.leaf import StagedPartition
 from pennon.manifest import Snapshot
-from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.manifest.format.rows import CommitIdentity
 from pennon.transaction import Transaction
 
 location, version, commit, texts = sys.argv[1:]

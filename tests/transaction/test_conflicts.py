@@ -9,8 +9,7 @@ from pennon.leaf import StagedPartition
 from pennon.spec import PartitionSpec
 from pennon.transaction import Conflicted
 from pennon.transaction.concurrency.conflicts import Rebased, check_layouts, rebase
-from pennon.transaction.staging.leaf_state import LeafState
-from pennon.transaction.staging.staged import Append, Drop, Replace
+from pennon.transaction.staging.staged import Append, Drop, LeafState, Replace
 
 VALUES = pa.record_batch({"partition_field_region": ["eu"]})
 PART = StagedPartition(1, "v1$a$dataset", "x_v1$a$dataset", VALUES, (), '[["0", 0, "int64"]]', 1, 1)

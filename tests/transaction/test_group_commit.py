@@ -17,7 +17,7 @@ from tests.transaction.lake import append, latest, make, regions, stage
 from pennon.errors import CommitGivenUp
 from pennon.maintenance.expire import expire
 from pennon.manifest.commits.commit_lookup import give_up
-from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.manifest.format.rows import CommitIdentity
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Conflicted, Transaction, group_commit
 from pennon.transaction.staging.staged import Append

@@ -13,11 +13,11 @@ from tests.transaction.test_races_behind_the_last_look import behind_the_look, m
 from tests.transaction.test_rows_made_of_their_table import write
 
 import pennon
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import WriteConflict
-from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.manifest.format.rows import CommitIdentity
 from pennon.namespace import PartitionedNamespace
-from pennon.namespace.rows.row_source import batches_of
+from pennon.namespace.rows.row_write import batches_of
 
 HALVES = pa.schema({"id": pa.int64(), "region": pa.string(), "half": pa.int32()})
 EU, ASIA = {"id": 1, "region": "eu"}, {"id": 4, "region": "asia"}

@@ -15,14 +15,15 @@ from tests.transaction.lake import SCHEMA, stage
 import pennon
 from pennon.errors import WriteConflict
 from pennon.manifest import Snapshot
-from pennon.manifest.commits import manifest_commit, turn
-from pennon.manifest.commits.manifest_outcome import (
+from pennon.manifest.commits import manifest_commit
+from pennon.manifest.commits import root_change as turn
+from pennon.manifest.commits.manifest_commit import (
     ConcurrentChange,
     ManifestCommitted,
     ManifestOutcome,
 )
-from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.manifest.format.properties import TURN
+from pennon.manifest.format.rows import CommitIdentity
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, strong
 from pennon.transaction.staging.staged import Append

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import WriteConflict
-from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.manifest.format.rows import CommitIdentity
 from pennon.namespace import PartitionedNamespace
-from pennon.namespace.rows.row_source import batches_of
+from pennon.namespace.rows.row_write import batches_of
 
 EVERY_ROW = [["true"]]
 CHANGED = "another commit changed the dataset in a way that does not commute"

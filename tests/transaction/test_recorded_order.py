@@ -15,7 +15,7 @@ from tests.transaction.lake import SCHEMA, append, latest, make, stage
 from pennon.maintenance.checks.check import check
 from pennon.manifest import LeafChange, Snapshot, change_root, commit_leaves
 from pennon.planning import plan_scan
-from pennon.planning.leaf_order import known_order, mergeable_scans
+from pennon.planning.scan_plan import known_order, mergeable_scans
 from pennon.spec.write_order import OrderColumn
 from pennon.transaction import Committed, Transaction
 

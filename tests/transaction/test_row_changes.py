@@ -24,7 +24,7 @@ from pennon.maintenance.compact import compact
 from pennon.maintenance.expire import expire
 from pennon.manifest import Snapshot, change_root
 from pennon.transaction import Committed, Conflicted, Transaction
-from pennon.transaction.concurrency.isolation import check_isolation, isolation
+from pennon.transaction.concurrency.outcome import check_isolation, isolation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -13,10 +13,10 @@ from tests.transaction.test_races_behind_the_last_look import behind_the_look, m
 
 import pennon
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import WriteConflict
-from pennon.manifest.format.commit_record import CommitIdentity
-from pennon.namespace.rows.row_source import batches_of
+from pennon.manifest.format.rows import CommitIdentity
+from pennon.namespace.rows.row_write import batches_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

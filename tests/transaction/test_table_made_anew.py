@@ -16,11 +16,11 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
 from pennon.catalog.tables.loaded_table import load
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import TableMadeAnew, TableNotFound
 from pennon.leaf import write_partitions
 from pennon.manifest import Snapshot, change_root
-from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.manifest.format.rows import CommitIdentity
 from pennon.transaction import Committed, Transaction
 from pennon.transaction.group_commit import _queues
 

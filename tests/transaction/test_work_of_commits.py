@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.transaction.lake import append, latest, make, read, stage
 
-from pennon.catalog.replacement import replace_rows
+from pennon.catalog.layouts.stored_table import replace_rows
 from pennon.manifest.commits.manifest_commit import commit_leaves
 from pennon.transaction import Committed, Transaction, strong
 from pennon.transaction.staging.leaf_preparation import prepare_leaves

@@ -11,7 +11,7 @@ from pennon.errors import PartitionExpressionRejected
 from pennon.spec.evolution import add_field, replace_field, spec_of
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
-from pennon.transforms.evaluation.probe_values import probes, versions
+from pennon.transforms.evaluation import probes, versions
 from pennon.transforms.expression import Expression
 from pennon.transforms.expression_checks import check_expression
 from pennon.transforms.registry import TransformCall, from_sql

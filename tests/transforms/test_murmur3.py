@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pennon.errors import TransformOnWrongType
 from pennon.transforms.bucket import Bucket, MultiBucket
-from pennon.transforms.evaluation.murmur3 import murmur3, murmur3_multi
+from pennon.transforms.murmur3 import murmur3, murmur3_multi
 
 _MOMENT = dt.datetime(2017, 11, 16, 22, 31, 8)  # noqa: DTZ001
 

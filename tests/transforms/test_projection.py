@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import column
 
-from pennon.predicate.comparison import Comparison, Operator
+from pennon.predicate.condition import Comparison, Operator
 from pennon.predicate.dialect import DataFusion
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.calendar import Day, Hour, Month, Year

@@ -7,7 +7,7 @@ import sys
 
 SCRIPT = """
 import sys
-from pennon.worker.requests.deferred_client import defer_rest_client
+from pennon.worker.requests.dispatch import defer_rest_client
 
 defer_rest_client()
 import lance_namespace

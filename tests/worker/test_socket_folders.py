@@ -6,7 +6,7 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
-from pennon.worker.socket_folders import remove_abandoned_sockets, socket_in_new_folder
+from pennon.worker.folders import remove_abandoned_sockets, socket_in_new_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

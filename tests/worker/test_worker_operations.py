@@ -358,8 +358,7 @@ def test_an_unknown_procedure_lists_the_known(driver: Driver, name: str, why: st
 def test_a_plan_of_many_partitions_is_quick() -> None:
 
     from pennon.planning.splits import Piece
-    from pennon.worker.wire.split_texts import packed_column, split_column
-    from pennon.worker.wire.tokens import Split
+    from pennon.worker.wire.tokens import Split, packed_column, split_column
 
     count = 100_000
     leaves = pa.table(

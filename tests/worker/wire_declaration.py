@@ -16,13 +16,23 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from pennon.errors import RAISED_BY_THE_JAR, PennonError
 from pennon.worker.handshake import Jvm
-from pennon.worker.messages.key_messages import DeriveKeys, DeriveKeysReply
-from pennon.worker.messages.metadata_messages import ReadMetadata
+from pennon.worker.messages.messages import (
+    ReadMetadata,
+    Write,
+    WriteDeletes,
+    WriteDeletesReply,
+    WriteReply,
+)
 from pennon.worker.messages.plan_messages import OPERATORS
-from pennon.worker.messages.scan_messages import Read, ReadReply, RunFragment
-from pennon.worker.messages.write_messages import Write, WriteDeletes, WriteDeletesReply, WriteReply
+from pennon.worker.messages.scan_messages import (
+    DeriveKeys,
+    DeriveKeysReply,
+    Read,
+    ReadReply,
+    RunFragment,
+)
 from pennon.worker.requests.operations import _DRIVER, REPEATABLE
-from pennon.worker.wire.stream_end import StreamEnd
+from pennon.worker.wire.framing import StreamEnd
 
 ROOT = Path(__file__).parents[2]
 IN_JAR = ROOT / "jvm-shim/src/main/resources/dev/pennon/spark/worker/wire.json"

@@ -5,14 +5,16 @@ at its place, and two sessions may read one path with different credentials. Eve
 states location, version, table identity and storage identity.
 """
 
-from pennon.caching.cache import Cache, log_figures
-from pennon.caching.carried_over import CarriedOver
-from pennon.caching.per_object import PerObject
-from pennon.caching.table_key import TableKey, storage_identity
-from pennon.caching.text_cache import TextCache
-from pennon.caching.version_identity import (
+from pennon.caching.cache import (
     LOOK,
+    Cache,
+    CarriedOver,
+    PerObject,
+    TableKey,
+    TextCache,
     combined_identity,
+    log_figures,
+    storage_identity,
     version_identity,
     version_time,
 )

@@ -2,21 +2,131 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
+import secrets
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
 from threading import Event, Lock
-from typing import Any, Generic, TypeVar
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from weakref import WeakSet, ref
 
-from pennon.caching.table_key import TableKey
+if TYPE_CHECKING:
+    import lance
+    from lance.dataset import Version
 
-__all__ = ["Cache", "Figures", "log_figures"]
+__all__ = [
+    "LOOK",
+    "Cache",
+    "CarriedOver",
+    "PerObject",
+    "TableKey",
+    "TextCache",
+    "combined_identity",
+    "log_figures",
+    "storage_identity",
+    "version_identity",
+    "version_time",
+]
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+class PerObject(Generic[K, T]):
+    """Values by the identity of an object: to hash or compare a wide schema costs as much as it.
+
+    Threads that ask at once may each make the value.
+
+    Args:
+        make: Makes the value, which must not refer to the object.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> names: PerObject[pa.Schema, list[str]] = PerObject(lambda schema: schema.names)
+        >>> schema = pa.schema({"a": pa.int64()})
+        >>> names.of(schema) is names.of(schema)
+        True
+    """
+
+    def __init__(self, make: Callable[[K], T]) -> None:
+        self._make = make
+        self._entries: dict[int, tuple[ref[K], T]] = {}
+
+    def of(self, key: K) -> T:
+        """Give the value of an object, made by the first who asks.
+
+        Args:
+            key: The object; an equal one is another.
+        """
+        number = id(key)
+        entry = self._entries.get(number)
+        if entry is not None and entry[0]() is key:
+            return entry[1]
+        value = self._make(key)
+        self._entries[number] = (ref(key, lambda gone: self._forget(number, gone)), value)
+        return value
+
+    def _forget(self, number: int, gone: ref[K]) -> None:
+        entry = self._entries.get(number)
+        if entry is not None and entry[0] is gone:
+            del self._entries[number]
+
+
+# Drawn anew by every process, so that a digest in a log cannot be tried against guessed secrets.
+DIGEST_KEY: Final = secrets.token_bytes(32)
+
+
+def storage_identity(storage_options: Mapping[str, str] | None) -> str:
+    """Give a digest of storage options: equal for equal options, within one process.
+
+    Two sessions with different credentials, or one whose credentials were rotated, have different
+    identities, and nothing that one opened is handed to the other.
+
+    Args:
+        storage_options: As given to Lance; None and no options are the same.
+
+    Example:
+        >>> storage_identity({"a": "1", "b": "2"}) == storage_identity({"b": "2", "a": "1"})
+        True
+        >>> storage_identity({"key": "old"}) == storage_identity({"key": "new"})
+        False
+    """
+    if not storage_options:
+        return ""
+    text = json.dumps(sorted(storage_options.items()))
+    return hashlib.blake2b(text.encode(), key=DIGEST_KEY, digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class TableKey:
+    """A table's version as a key.
+
+    Args:
+        location: Path or URL of the table, or of one of its leaves.
+        version: The version of ``__manifest`` or of the dataset.
+        table: The table identity: another one for a table made anew at the same location
+            (``version_identity``).
+        storage: The storage identity, never the options themselves.
+        detail: What of the version is kept, where there are several: a predicate, a spec version.
+
+    Example:
+        >>> TableKey("/lake/t", 3, "1f00") == TableKey("/lake/t", 3, "7a21")
+        False
+    """
+
+    location: str
+    version: int
+    table: str
+    storage: str = ""
+    detail: Hashable = None
+
 
 _LOG = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,3 +298,176 @@ def log_figures() -> None:
         figures = cache.figures
         if figures.hits or figures.misses:
             _LOG.info("cache of %s: %s", cache.name, figures)
+
+
+# Objects of Python take about so many times the memory of the JSON that they were read from.
+_OBJECTS_TO_TEXT: Final = 5
+
+
+class TextCache(Generic[T]):
+    """Values by the texts that they are read from: the tasks of a query all bring the same ones.
+
+    No text is a key, for it may hold storage options: a digest of it is.
+
+    Args:
+        name: What it keeps, for the log.
+        max_bytes: The most that its values weigh together, in bytes, estimated by their texts.
+        read: Reads a text.
+
+    Example:
+        >>> numbers: TextCache[int] = TextCache("numbers", max_bytes=1_000, read=int)
+        >>> numbers.find("12"), numbers.find("12")
+        (12, 12)
+    """
+
+    def __init__(self, name: str, *, max_bytes: int, read: Callable[[str], T]) -> None:
+        self._read = read
+        self._cache: Cache[tuple[T, int]] = Cache(
+            name, max_bytes=max_bytes, weigh=lambda value: _OBJECTS_TO_TEXT * value[1]
+        )
+
+    def find(self, text: str) -> T:
+        """Give what a text says, read by the first who asks."""
+        written = text.encode()
+        digest = hashlib.blake2b(written, key=DIGEST_KEY, digest_size=16).hexdigest()
+        key = TableKey("", 0, "", detail=digest)
+        value, _ = self._cache.find(key, lambda: (self._read(text), len(written)))
+        return value
+
+
+# In an identity: what comes behind says how the leaves looked, not which table it is.
+LOOK: Final = "-"
+_DIGEST_BYTES: Final = 8
+
+
+def version_identity(dataset: lance.LanceDataset) -> str:
+    """Give the identity of an opened version, without I/O.
+
+    Lance numbers the versions of every dataset from 1. What differs is the time of the commit,
+    kept in microseconds, and the names of its data files, which are drawn at random. Both are in
+    the version's own manifest, so that a folder restored from a copy is distinguished as well.
+
+    Args:
+        dataset: A dataset at a version, detached or not.
+
+    Example:
+        >>> import lance, pyarrow as pa, tempfile
+        >>> place = tempfile.mkdtemp()
+        >>> first = lance.write_dataset(pa.table({"a": [1]}), place, mode="overwrite")
+        >>> version_identity(first) == version_identity(lance.dataset(place, version=1))
+        True
+    """
+    version = dataset.get_version()
+    names = [
+        file.path for fragment in dataset.get_fragments()[:1] for file in fragment.data_files()
+    ]
+    counts = sorted(version["metadata"].items())
+    return combined_identity([str(version_time(version).timestamp()), *names, repr(counts)])
+
+
+def version_time(version: Version) -> datetime:
+    """Tell when a version was committed, in UTC; Lance gives its time as a naive local one.
+
+    Example:
+        >>> from datetime import timedelta
+        >>> local = datetime(2026, 1, 1)
+        >>> utc = version_time({"version": 1, "timestamp": local, "metadata": {}})
+        >>> utc.timestamp() == local.timestamp(), utc.utcoffset() == timedelta(0)
+        (True, True)
+    """
+    return cast("datetime", version["timestamp"]).astimezone(UTC)
+
+
+def combined_identity(identities: Iterable[str]) -> str:
+    """Make one identity of several.
+
+    Example:
+        >>> combined_identity(["a", "b"]) == combined_identity(["b", "a"])
+        False
+    """
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for identity in identities:
+        digest.update(f"{len(identity)}:{identity}".encode())
+    return digest.hexdigest()
+
+
+_MOST_NAMES: Final = 128
+_NAME_BYTES: Final = 100
+
+
+class CarriedOver(Generic[T]):
+    """Values by name, for each version of a table; a commit takes them along to the next version.
+
+    Who commits knows what the version has that he made: what the one before had, and what he
+    wrote. So a process that commits again and again reads what it needs of the first version only.
+    The names used last are kept, so many of each version.
+
+    Args:
+        name: What it keeps, for the log.
+        max_bytes: The most that its values weigh together, in bytes.
+        weigh: Gives the bytes of a value.
+
+    Example:
+        >>> prices: CarriedOver[int] = CarriedOver("prices", max_bytes=1000, weigh=lambda _: 8)
+        >>> first, second = TableKey("/lake/t", 1, "1f00"), TableKey("/lake/t", 2, "7a21")
+        >>> prices.find(first, ["tea", "milk"], lambda names: {name: len(name) for name in names})
+        {'tea': 3, 'milk': 4}
+        >>> prices.carry(first, second, {"tea": 5})
+        >>> prices.find(second, ["milk", "tea"], lambda names: {})
+        {'milk': 4, 'tea': 5}
+    """
+
+    def __init__(self, name: str, *, max_bytes: int, weigh: Callable[[T], int]) -> None:
+        self._cache: Cache[Mapping[str, T]] = Cache(
+            name,
+            max_bytes=max_bytes,
+            weigh=lambda values: sum(_NAME_BYTES + weigh(value) for value in values.values()),
+        )
+
+    def find(
+        self, key: TableKey, names: Sequence[str], read: Callable[[list[str]], Mapping[str, T]]
+    ) -> dict[str, T]:
+        """Give the values of some names at a version.
+
+        Args:
+            key: The version.
+            names: What is asked for.
+            read: Reads those that are not kept.
+
+        Returns:
+            The values by name, in the order of the names; names without one are left out.
+        """
+        parts = self._cache.peek(key) or {}
+        missing = [name for name in names if name not in parts]
+        if missing:
+            parts = {**parts, **read(missing)}
+            self._keep(key, parts, names)
+        return {name: parts[name] for name in names if name in parts}
+
+    def carry(
+        self,
+        before: TableKey,
+        after: TableKey,
+        changed: Mapping[str, T],
+        forgotten: Iterable[str] = (),
+    ) -> None:
+        """Take what is known of a version along to the one that was made of it.
+
+        Args:
+            before: The version.
+            after: The next one, which nobody else has changed anything in.
+            changed: The values that are others there.
+            forgotten: The names of which nothing is known there.
+        """
+        parts = {**(self._cache.peek(before) or {}), **changed}
+        for key in forgotten:
+            parts.pop(key, None)
+        self._keep(after, parts, list(changed))
+
+    def _keep(self, key: TableKey, values: Mapping[str, T], used: Sequence[str]) -> None:
+        """Keep the names used last; those that are used now come behind all others."""
+        now = set(used)
+        order = [value for value in values if value not in now]
+        order += [name for name in dict.fromkeys(used) if name in values]
+        kept = islice(order, max(0, len(order) - _MOST_NAMES), None)
+        self._cache.keep(key, {name: values[name] for name in kept})

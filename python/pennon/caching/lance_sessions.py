@@ -11,8 +11,7 @@ from typing import Final
 
 import lance
 
-from pennon.caching.cache import Cache
-from pennon.caching.table_key import TableKey
+from pennon.caching.cache import Cache, TableKey
 
 __all__ = ["forget_sessions", "lance_session", "limit_sessions"]
 

@@ -1,17 +1,99 @@
-"""The catalog that a session configured: its name, its root and its implementation."""
+"""The catalog that a session configured: its name, its root and its implementation.
+
+What a directory says of a name, kept as long as its manifest stays at one version.
+
+Spark loads each table of a query twice. To open the newest version of the manifest costs a fifth of
+a search in it, and tells all changes, whoever made them: none is made without a new version.
+"""
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
-from pennon.catalog.near_names import near_names
-from pennon.errors import ArgumentRefused, CatalogImplementationFixed, UnknownSetting
-from pennon.settings import IMPLEMENTATION, ROOT, STORAGE, catalog_options
+from pennon.caching import Cache, TableKey, storage_identity, version_identity
+from pennon.errors import (
+    ArgumentRefused,
+    BytesUnknown,
+    CatalogImplementationFixed,
+    ExecutionUnknown,
+    NamespaceHasNoManifest,
+    ReadOptionNotSupported,
+    StorageFailure,
+    UnknownSetting,
+)
+from pennon.manifest.dataset.storage import open_manifest
+from pennon.settings import (
+    EXECUTION,
+    IMPLEMENTATION,
+    ONE_EXECUTOR_BYTES,
+    ONE_TASK_BYTES,
+    REPLICATED_BYTES,
+    ROOT,
+    STORAGE,
+    Setting,
+    amount_of_bytes,
+    catalog_options,
+)
+from pennon.streams.stream_options import STREAM_OPTIONS
+
+__all__ = [
+    "ExecutionOptions",
+    "check_read_options",
+    "known_properties",
+    "misspelling_of",
+    "near_name",
+    "near_names",
+]
+
+# How like two names are of which one may be suggested for the other.
+_SUGGESTED: Final = 0.6
+# How like they are where one is taken for the other's misspelling: it is refused, not suggested.
+_MISSPELT: Final = 0.8
+
+
+def near_names(name: str, existing: Sequence[str], kind: str) -> str:
+    """Tell the near names, or those there are.
+
+    Example:
+        >>> near_names("order", ["orders", "planes"], "tables")
+        'did you mean orders'
+        >>> near_names("Orders", ["orders", "planes"], "tables")
+        'names are case-sensitive, did you mean orders'
+    """
+    if not existing:
+        return f"there are no {kind}"
+    same = [candidate for candidate in existing if candidate.casefold() == name.casefold()]
+    if same:
+        return f"names are case-sensitive, did you mean {' or '.join(same)}"
+    close = difflib.get_close_matches(name, existing, n=3, cutoff=_SUGGESTED)
+    if close:
+        return f"did you mean {' or '.join(close)}"
+    shown = ", ".join(existing[:10]) + (", …" if len(existing) > 10 else "")  # noqa: PLR2004
+    return f"the {kind} there are {shown}"
+
+
+def near_name(name: str, existing: Iterable[str]) -> str | None:
+    """Give the nearest of some names to suggest for another; None where none is near."""
+    return next(iter(difflib.get_close_matches(name, existing, n=1, cutoff=_SUGGESTED)), None)
+
+
+def misspelling_of(name: str, existing: Iterable[str]) -> str | None:
+    """Give the name that was meant by another, be it spelt right or nearly so; None for others.
+
+    Example:
+        >>> misspelling_of("replacewere", ["branch", "replacewhere"])
+        'replacewhere'
+        >>> misspelling_of("path", ["branch", "replacewhere"])
+    """
+    return next(iter(difflib.get_close_matches(name, existing, n=1, cutoff=_MISSPELT)), None)
+
 
 # Hadoop, and so Spark, writes a local path with one slash behind it.
 _FILE: Final = "file:/"
@@ -200,3 +282,163 @@ def stated_place(place: str | os.PathLike[str], parameter: str = "path") -> str:
             function="pennon", parameter=parameter, why="it is empty", expected="a path or URL"
         )
     return absolute_place(text)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionOptions:
+    """Who computes what of a query.
+
+    Args:
+        in_workers: Whether the workers take part.
+        one_task_bytes: Of all inputs of a query, for one task to compute it; 0 for none.
+        one_executor_bytes: Of all inputs, for one executor to compute it with all of its cores.
+        replicated_bytes: Of the inputs of a join's side, for each worker to evaluate it for itself.
+    """
+
+    in_workers: bool
+    one_task_bytes: int
+    one_executor_bytes: int
+    replicated_bytes: int
+
+    @classmethod
+    def of_catalog(cls, catalog: str, settings: Mapping[str, str]) -> Self:
+        """Read what is said of one catalog.
+
+        Args:
+            catalog: Its name.
+            settings: The session's, by their names; others may be among them.
+
+        Raises:
+            ExecutionUnknown: Neither the workers nor Spark are named.
+            BytesUnknown: A limit is no number of bytes.
+
+        Example:
+            >>> settings = {"spark.sql.catalog.lance.execution.oneTaskBytes": "1k"}
+            >>> ExecutionOptions.of_catalog("lance", settings).one_task_bytes
+            1024
+        """
+        name = setting_name(catalog, EXECUTION.name)
+        executed_by = settings.get(name, str(EXECUTION.default))
+        if executed_by.strip().lower() not in ("worker", "spark"):
+            raise ExecutionUnknown(setting=name, value=executed_by)
+        return cls(
+            executed_by.strip().lower() == "worker",
+            _bytes_of(catalog, ONE_TASK_BYTES, settings),
+            _bytes_of(catalog, ONE_EXECUTOR_BYTES, settings),
+            _bytes_of(catalog, REPLICATED_BYTES, settings),
+        )
+
+    @classmethod
+    def of_catalogs(cls, catalogs: Iterable[str], settings: Mapping[str, str]) -> Self:
+        """Read what holds for a query that reads tables of several catalogs, of at least one.
+
+        All of them have to leave it to the workers, and the smallest limits hold.
+        """
+        return reduce(cls._beside, (cls.of_catalog(catalog, settings) for catalog in catalogs))
+
+    def _beside(self, other: Self) -> Self:
+        return type(self)(
+            self.in_workers and other.in_workers,
+            min(self.one_task_bytes, other.one_task_bytes),
+            min(self.one_executor_bytes, other.one_executor_bytes),
+            min(self.replicated_bytes, other.replicated_bytes),
+        )
+
+
+def _bytes_of(catalog: str, setting: Setting, settings: Mapping[str, str]) -> int:
+    name = setting_name(catalog, setting.name)
+    stated = settings.get(name, str(setting.default))
+    amount = amount_of_bytes(stated)
+    if amount is None:
+        raise BytesUnknown(setting=name, value=stated)
+    return amount
+
+
+_VERSION: Final = "Write option('versionAsOf', …) with a version or a tag"
+_TIME: Final = "Write option('timestampAsOf', …)"
+_CHANGES: Final = "Read {table}.changes WHERE _commit_version BETWEEN … AND …"
+_INSTEAD: Final[Mapping[str, str]] = {
+    "version": _VERSION,
+    "snapshot-id": _VERSION,
+    "tag": _VERSION,
+    "timestamp": _TIME,
+    "as-of-timestamp": _TIME,
+    "branch": "The format has no branches: leave it out",
+    "start-snapshot-id": _CHANGES,
+    "end-snapshot-id": _CHANGES,
+    "start-timestamp": _CHANGES,
+    "end-timestamp": _CHANGES,
+    "readchangefeed": _CHANGES,
+    "readchangedata": _CHANGES,
+}
+_OWN: Final = ("versionAsOf", "timestampAsOf", *STREAM_OPTIONS)
+
+
+def check_read_options(table: str, options: Mapping[str, str]) -> None:
+    """Refuse options that choose rows in another format, or would if they were spelt right.
+
+    Args:
+        table: The table's name.
+        options: Of the read; what is near to no option that is known is passed over.
+
+    Raises:
+        ReadOptionNotSupported: It says what to write instead.
+
+    Example:
+        >>> check_read_options("lance.shop.orders", {"versionAsOf": "3"})
+    """
+    for option in options:
+        advice = _advice(option.lower())
+        if advice is not None:
+            raise ReadOptionNotSupported(
+                table=table, option=option, advice=advice.format(table=table)
+            )
+
+
+def _advice(option: str) -> str | None:
+    own = {name.lower(): name for name in _OWN}
+    if option in own:
+        return None
+    meant = misspelling_of(option, [*_INSTEAD, *own])
+    if meant is None:
+        return None
+    return _INSTEAD.get(meant) or f"Write {own[meant]} if that is meant"
+
+
+Properties = Mapping[str, str] | None
+
+_DIRECTORY: Final = "dir"
+_ENTRY_BYTES: Final = 1 << 10
+_known: Final[Cache[Properties]] = Cache(
+    "names of directories", max_bytes=4096 * _ENTRY_BYTES, weigh=lambda _: _ENTRY_BYTES
+)
+
+
+def known_properties(
+    catalog: Catalog, name: tuple[str, ...], describe: Callable[[tuple[str, ...]], Properties]
+) -> Properties:
+    """Give the properties of a name as they are now.
+
+    Args:
+        catalog: Whose name it is.
+        name: Its parts.
+        describe: Asks the catalog for them; None where it has no namespace of that name.
+    """
+    key = _key(catalog, name)
+    if key is None:
+        return describe(name)
+    # An answer of a version that comes in between is not asked for under this one again.
+    return _known.find(key, lambda: describe(name))
+
+
+def _key(catalog: Catalog, name: tuple[str, ...]) -> TableKey | None:
+    """Make the key of a name at the newest version; None where there are no versions to tell."""
+    if catalog.implementation != _DIRECTORY:
+        return None
+    root = catalog.root
+    try:
+        manifest = open_manifest(root, storage_options=catalog.storage, is_read_only=True)
+    except (NamespaceHasNoManifest, StorageFailure):
+        return None
+    version, identity = int(manifest.version), version_identity(manifest)
+    return TableKey(root, version, identity, storage_identity(catalog.storage), tuple(name))

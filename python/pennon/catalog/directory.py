@@ -17,10 +17,8 @@ import lance_namespace as upstream
 from lance_namespace import errors as upstream_errors
 
 from pennon.caching import Cache, TableKey, storage_identity
-from pennon.catalog.configured_catalog import Catalog
-from pennon.catalog.known_properties import known_properties
-from pennon.catalog.near_names import near_names
-from pennon.catalog.table_registration import (
+from pennon.catalog.configured_catalog import Catalog, known_properties, near_names
+from pennon.catalog.table_name import (
     LOCATION,
     Registration,
     check_new_namespace,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from pennon.errors import PartitionFieldNotFound, UnsupportedTransform
 from pennon.spec.evolution import add_field, drop_field, replace_field
-from pennon.spec.functions.spec_functions import SpecFunction, spec_functions
+from pennon.spec.functions import SpecFunction, spec_functions
 from pennon.transforms.registry import TransformCall, from_spark
 
 if TYPE_CHECKING:

@@ -1,21 +1,135 @@
-"""Names of tables as users type them: ``shop.orders``, ``lance.shop.`my orders```, a path."""
+"""Names of tables as users type them: ``shop.orders``, ``lance.shop.`my orders```, a path.
+
+The properties by which a child namespace is registered as a table, and its location.
+
+A partitioned namespace is registered with two properties: ``location``, the folder of its
+``__manifest`` (relative to the root, or a path or URL), and ``pennon.partitioned_namespace`` =
+``v1``. A namespace of the older draft says so itself (``lance.partitioning.enabled``); it has no
+folder of its own and is named by where it would be: ``<root>/shop/orders``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import sqlglot
 
-from pennon.catalog.configured_catalog import absolute_place, is_path, quoted
-from pennon.errors import InvalidTableName
-from pennon.predicate.spark_dialect import SparkSql
+from pennon.catalog.configured_catalog import absolute_place, is_path, plain_path, quoted
+from pennon.errors import (
+    ChangesNotKept,
+    ChangesNotPaired,
+    InvalidTableName,
+    NamespaceChangeRefused,
+    NotNullViolated,
+    PennonError,
+    PredicateNotEvaluable,
+    RollbackRefused,
+    SnapshotExpired,
+    SnapshotNotFound,
+    StreamColumnsChanged,
+    StreamOptionRefused,
+    StreamPositionExpired,
+    StreamSourceChanged,
+    StreamSourceRefused,
+    TableMadeAnew,
+    TableNotFound,
+    TableVersionNotFound,
+    TransactionModeChanged,
+    UnsupportedTableChange,
+    WriteConflict,
+    WriteTypeMismatch,
+)
+from pennon.manifest.draft import is_draft
+from pennon.predicate.parse import SparkSql
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pennon.catalog.configured_catalog import Catalog
 
-__all__ = ["check_name", "parts_of", "spelled"]
+__all__ = [
+    "LOCATION",
+    "MARKER",
+    "Registration",
+    "by_name",
+    "check_name",
+    "check_new_namespace",
+    "is_table",
+    "parts_of",
+    "registered",
+    "registration_of",
+    "relative_location",
+    "spelled",
+]
+
+# By error, the parameter that has the folder.
+_KNOW_THE_FOLDER: Final[Mapping[type[PennonError], str]] = {
+    ChangesNotKept: "location",
+    ChangesNotPaired: "table",
+    NotNullViolated: "table",
+    PredicateNotEvaluable: "namespace",
+    RollbackRefused: "table",
+    SnapshotExpired: "table",
+    SnapshotNotFound: "location",
+    StreamColumnsChanged: "table",
+    StreamOptionRefused: "table",
+    StreamPositionExpired: "table",
+    StreamSourceChanged: "table",
+    StreamSourceRefused: "table",
+    TableMadeAnew: "table",
+    TableNotFound: "table",
+    TableVersionNotFound: "table",
+    TransactionModeChanged: "table",
+    UnsupportedTableChange: "table",
+    WriteConflict: "table",
+    WriteTypeMismatch: "table",
+}
+
+
+@contextmanager
+def by_name(table: str) -> Iterator[None]:
+    """Raise failures of the statements within as failures of the table.
+
+    Args:
+        table: Its full name.
+
+    Raises:
+        ChangesNotKept: A version does not hold its rows.
+        ChangesNotPaired: The key of a change feed does not identify a row.
+        NotNullViolated: A row has NULL in a NOT NULL column.
+        PredicateNotEvaluable: A condition is not understood.
+        RollbackRefused: A version cannot be brought back.
+        SnapshotExpired: The version that is read has expired meanwhile.
+        SnapshotNotFound: There is no such version, or it has expired.
+        StreamColumnsChanged: A stream does not read on over a change of columns.
+        StreamOptionRefused: A stream cannot begin where it is to.
+        StreamPositionExpired: A stream came too late.
+        StreamSourceChanged: A stream does not read on over changed rows.
+        StreamSourceRefused: A stream cannot read such a table.
+        TableMadeAnew: Another table stands where the statement began with its own.
+        TableNotFound: It was dropped meanwhile.
+        TableVersionNotFound: A plain dataset has no such version.
+        TransactionModeChanged: The table's transactions become, or became, others.
+        UnsupportedTableChange: The table does not allow it.
+        WriteConflict: Another commit came first.
+        WriteTypeMismatch: A value does not fit its column.
+
+    Example:
+        >>> with by_name("lance.shop.orders"):
+        ...     raise TableMadeAnew(table="/lake/1f2e_orders", location="/lake/1f2e_orders")
+        Traceback (most recent call last):
+        pennon.errors.TableMadeAnew: ... lance.shop.orders as the query saw it: ...
+    """
+    try:
+        yield
+    except tuple(_KNOW_THE_FOLDER) as error:
+        kind = next(kind for kind in _KNOW_THE_FOLDER if isinstance(error, kind))
+        named = {_KNOW_THE_FOLDER[kind]: table}
+        raise type(error)(**{**error.parameters, **named}) from error
+
 
 _NOT_IN_NAMES: Final = frozenset("/\\$;")
 
@@ -82,3 +196,72 @@ def spelled(parts: tuple[str, ...]) -> str:
         'shop.`my orders`'
     """
     return ".".join(map(quoted, parts))
+
+
+MARKER: Final = "pennon.partitioned_namespace"
+MARKER_VALUE: Final = "v1"
+LOCATION: Final = "location"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A table that the catalog knows.
+
+    Args:
+        location: Path or URL of the partitioned namespace or of the plain dataset.
+        is_partitioned: Whether there is a ``__manifest``.
+    """
+
+    location: str
+    is_partitioned: bool
+
+
+def is_table(properties: Mapping[str, str] | None) -> bool:
+    """Whether a namespace with these properties is a table to Spark.
+
+    Example:
+        >>> is_table({"pennon.partitioned_namespace": "v1", "location": "1a2b_orders"})
+        True
+    """
+    if properties is None:
+        return False
+    return (MARKER in properties and LOCATION in properties) or is_draft(properties)
+
+
+def check_new_namespace(
+    catalog: Catalog, namespace: tuple[str, ...], properties: Mapping[str, str]
+) -> None:
+    """Refuse a name that no namespace can have, and a location, where no table of it would be.
+
+    Raises:
+        InvalidTableName: The name is empty, or has a character that no name can have.
+        NamespaceChangeRefused: There is a location.
+    """
+    check_name(namespace[-1:])
+    if LOCATION in properties:
+        raise NamespaceChangeRefused(
+            namespace=catalog.full_name(namespace),
+            why=f"its tables are below the catalog's root, not at {properties[LOCATION]}",
+            advice="Leave LOCATION out, or name it at a table",
+        )
+
+
+def registered(
+    catalog: Catalog, identifier: tuple[str, ...], properties: Mapping[str, str] | None
+) -> Registration | None:
+    """Give the table that a namespace is to Spark; None where it is none."""
+    if properties is None or not is_table(properties):
+        return None
+    if MARKER in properties and LOCATION in properties:
+        return Registration(catalog.address(properties[LOCATION]), True)
+    return Registration(catalog.address("/".join(identifier)), True)
+
+
+def registration_of(catalog: Catalog, location: str) -> dict[str, str]:
+    """Give the properties of a namespace that is the table at a location."""
+    return {LOCATION: relative_location(catalog, location), MARKER: MARKER_VALUE}
+
+
+def relative_location(catalog: Catalog, location: str) -> str:
+    """Give a location relative to the root; one elsewhere stays a path or URL."""
+    return plain_path(location).removeprefix(catalog.prefix)

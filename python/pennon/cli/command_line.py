@@ -136,8 +136,8 @@ def _port(text: str) -> int:
 
 def _sql(options: argparse.Namespace) -> int:
     from pennon import session  # noqa: PLC0415 - needs pyspark
-    from pennon.cli import shell  # noqa: PLC0415 - needs pyspark
-    from pennon.cli.completion import LakeNames  # noqa: PLC0415 - needed by the prompt alone
+    from pennon.cli import prompt as shell  # noqa: PLC0415 - needs pyspark
+    from pennon.cli.prompt import LakeNames  # noqa: PLC0415 - needed by the prompt alone
     from pennon.cli.query_run import Format  # noqa: PLC0415 - needs pyspark
 
     output_format = Format(options.format)

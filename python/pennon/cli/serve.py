@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pennon import session
 from pennon.errors import ServerDidNotStart, SparkNotInstalled
-from pennon.spark_versions import BOUNDS
+from pennon.java_runtime import BOUNDS
 
 START_TIMEOUT_SECONDS = 180
 _CLASS_PATH = "spark.driver.extraClassPath"

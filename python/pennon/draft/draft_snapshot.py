@@ -9,9 +9,10 @@ at.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import PurePosixPath
@@ -29,9 +30,7 @@ from pennon.caching import (
     storage_identity,
     version_identity,
 )
-from pennon.draft.draft_layout import DraftPartitioning, manifest_of
-from pennon.draft.evidence import LeafEvidence, chosen_readings, examine
-from pennon.draft.readings import Reading, readings
+from pennon.draft.evidence import LeafEvidence, Reading, chosen_readings, examine, readings
 from pennon.errors import (
     ChangesNotKept,
     DraftLayout,
@@ -39,6 +38,7 @@ from pennon.errors import (
     ManifestMetadataLost,
     NamespaceHasNoManifest,
     NotPartitionedNamespace,
+    PartitionFieldExists,
     SnapshotNotFound,
 )
 from pennon.leaf import leaf_uri, open_leaf
@@ -46,14 +46,111 @@ from pennon.leaf.write.leaf_commit import LeafCommit
 from pennon.manifest import Snapshot, StorageOptions
 from pennon.manifest.dataset.storage import open_manifest
 from pennon.manifest.draft import DraftLeaf, DraftNamespace, draft_names, draft_of
+from pennon.manifest.format.column_statistics import with_statistics
 from pennon.manifest.format.names import SEPARATOR
-from pennon.manifest.format.rows import TABLE, ManifestRow
-from pennon.manifest.format.statistics import with_statistics
+from pennon.manifest.format.rows import TABLE, ManifestRow, manifest_schema, table_of_rows
 from pennon.manifest.table_layout import TableLayout
-from pennon.spec import NamespaceSchema
+from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec, spec_of
+from pennon.spec.partition_spec import leaf_prefix
 from pennon.spec.schema import BY_NAME
+from pennon.transforms.registry import TransformCall
 
 __all__ = ["DraftSnapshot", "open_snapshot"]
+
+_numbers: Final = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class DraftPartitioning:
+    """The partition fields of the columns that are understood.
+
+    Args:
+        fields: All of them, outermost first.
+        understood: By partition column: its chosen reading, and the fields that it yields.
+    """
+
+    fields: tuple[PartitionField, ...]
+    understood: Mapping[int, tuple[int, tuple[PartitionField, ...]]]
+
+    @classmethod
+    def of(
+        cls,
+        schema: NamespaceSchema,
+        readings: Sequence[Sequence[Reading]],
+        chosen: Sequence[int | None],
+    ) -> DraftPartitioning:
+        """Build the fields of the chosen readings.
+
+        Args:
+            schema: The namespace schema.
+            readings: Per partition column its readings.
+            chosen: Per partition column the one that its leaves bear out; None for none.
+        """
+        calls: list[TransformCall] = []
+        spec = PartitionSpec(1, ())
+        chosen_by_column = {
+            at: (own, readings[at][own]) for at, own in enumerate(chosen) if own is not None
+        }
+        for _, reading in chosen_by_column.values():
+            try:
+                spec = spec_of(schema, [*calls, reading.call])
+            except PartitionFieldExists:
+                continue  # its levels are all there already
+            calls.append(reading.call)
+        understood = {
+            at: (
+                own,
+                tuple(
+                    next(
+                        partition_field
+                        for partition_field in spec.fields
+                        if partition_field.derives_as(field)
+                    )
+                    for field in reading.spec.fields
+                ),
+            )
+            for at, (own, reading) in chosen_by_column.items()
+        }
+        return cls(spec.fields, understood)
+
+    def values(self, evidence: LeafEvidence | None) -> dict[str, pa.Scalar]:
+        """Give the partition values that a leaf's name states, by field id."""
+        values: dict[str, pa.Scalar] = {}
+        for at, (own, fields) in self.understood.items():
+            fit = None if evidence is None else evidence.fits[at][own]
+            if fit is not None:
+                ids = (field.field_id for field in fields)
+                values.update(zip(ids, fit.values, strict=True))
+        return values
+
+    def specs(self, leaves: Sequence[ManifestRow]) -> list[PartitionSpec]:
+        """Give one spec per set of fields that leaf names state; the last one has all fields."""
+        sets = {frozenset(field.field_id for field in self.fields)}
+        sets.update(frozenset(leaf.values) for leaf in leaves)
+        ordered = sorted(sets, key=lambda set_: (len(set_), sorted(set_)))
+        return [
+            PartitionSpec(version, tuple(f for f in self.fields if f.field_id in field_ids))
+            for version, field_ids in enumerate(ordered, 1)
+        ]
+
+
+def manifest_of(
+    leaves: Sequence[ManifestRow], specs: Sequence[PartitionSpec]
+) -> lance.LanceDataset:
+    """Make a ``__manifest`` in memory.
+
+    Args:
+        leaves: The table rows, under the draft's ids.
+        specs: Every set of fields that one of them has values of.
+    """
+    versions = {frozenset(f.field_id for f in spec.fields): spec.spec_version for spec in specs}
+    rows = [
+        replace(leaf, object_id=leaf_prefix(versions[frozenset(leaf.values)]) + leaf.object_id)
+        for leaf in leaves
+    ]
+    schema = manifest_schema({spec.spec_version: spec for spec in specs}, strong=True)
+    return lance.write_dataset(table_of_rows(rows, schema), f"memory://draft-{next(_numbers)}")
+
 
 _THREADS: Final = 16
 _ROWS_IN_ALL: Final = 1_000_000

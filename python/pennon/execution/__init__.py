@@ -1,6 +1,6 @@
 """A fragment over the leaves of one key group, run in this process, as a stream of batches."""
 
-from pennon.execution.batches.batch_stream import BatchStream
+from pennon.execution.batches import BatchStream
 from pennon.execution.fragment import (
     KEPT,
     Fragment,
@@ -11,8 +11,7 @@ from pennon.execution.fragment import (
     ReplicatedPart,
     RowFilter,
 )
-from pennon.execution.read_ahead import run_ahead
-from pennon.execution.run import run
+from pennon.execution.run import run, run_ahead
 
 __all__ = [
     "KEPT",

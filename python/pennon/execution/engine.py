@@ -28,23 +28,27 @@ import pyarrow as pa
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from pennon.errors import FragmentFailed, FragmentMemory
-from pennon.execution.batches.batch_stream import BatchStream
-from pennon.execution.batches.called_functions import register_functions
-from pennon.execution.batches.stream_work import StreamWork
-from pennon.execution.by_parts import GroupedParts, GroupingDivision, division_of
+from pennon.execution.batches import BatchStream, StreamWork
 from pennon.execution.engine_failures import engine_failures
-from pennon.execution.leaf_pruning import filtered, pruned
-from pennon.execution.leaf_table import register_empty, register_relation, register_rows
+from pennon.execution.functions import register_functions
+from pennon.execution.grouped_parts import GroupedParts, GroupingDivision, division_of
+from pennon.execution.leaf_table import (
+    REPLICATED,
+    filtered,
+    pruned,
+    register_empty,
+    register_relation,
+    register_rows,
+)
 from pennon.execution.memory import pool_bytes
-from pennon.execution.replicated_rows import REPLICATED
-from pennon.execution.row_counts import (
+from pennon.execution.small_leaves import (
     MANY_ROWS,
     count_rows,
     is_grouped,
     may_exceed,
     rows_at_once,
 )
-from pennon.leaf.schema.promotion import stream_type
+from pennon.leaf.schema.reconciliation import stream_type
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -58,7 +62,7 @@ if TYPE_CHECKING:
         ReplicatedPart,
         RowFilter,
     )
-    from pennon.execution.replicated_rows import ReplicatedRows
+    from pennon.execution.leaf_table import ReplicatedRows
 
 _LOG: Final = logging.getLogger(__name__)
 _PARTITIONS: Final = "datafusion.execution.target_partitions"

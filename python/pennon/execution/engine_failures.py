@@ -16,9 +16,9 @@ from pennon.errors import (
     FragmentTime,
 )
 from pennon.execution.memory import pool_bytes
-from pennon.predicate.expressions.texts.parsed_texts import NOT_PARSED, NOT_READ
-from pennon.predicate.expressions.texts.text_parts import NO_PART
-from pennon.transforms.evaluation.datafusion_errors import DataFusionErrors
+from pennon.predicate.expressions.parsed_texts import NOT_PARSED, NOT_READ
+from pennon.predicate.expressions.text_functions import NO_PART
+from pennon.transforms.evaluation import DataFusionErrors
 
 _EXHAUSTED: Final = ("resources exhausted", "not enough memory", "failed to allocate")
 _OVERFLOWS: Final = (

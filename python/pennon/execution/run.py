@@ -2,30 +2,229 @@
 
 A fragment without a query needs no engine: its leaves are scanned one after the other, or merged
 where an order is requested, and Lance applies the residual filter. DataFusion runs all others.
+
+Reads several leaves concurrently for one reader: in order, within a bound in bytes.
+
+Opening a leaf and reading its first rows is mostly waiting, so a few threads do it ahead of the
+reader. Each takes so many bytes of its leaf and leaves the rest to the reader: a small leaf is
+there when its turn comes, a large one goes on streaming.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from sqlglot import exp
 
-from pennon.errors import InternalError
-from pennon.execution.batches.at_once import at_once
-from pennon.execution.batches.batch_stream import BatchStream
-from pennon.execution.batches.ordered_merge import merged
-from pennon.execution.batches.stream_work import StreamWork
-from pennon.execution.fragment import Fragment, LeafRead, Relation
+from pennon.errors import InternalError, PredicateNotEvaluable, UnknownColumn
+from pennon.execution.batches import BatchStream, StreamWork, at_once, merged
+from pennon.execution.fragment import Fragment, LeafRead, LeafReading, Relation, read_by_lance
 from pennon.leaf import LeafViews
-from pennon.leaf.read.kept_rows import LEAF_BYTES
+from pennon.leaf.read.scan import LEAF_BYTES
+from pennon.predicate.condition import Declined, Semantics
+from pennon.predicate.dialect import DataFusion, shortened_predicate
+from pennon.predicate.expressions import typed_expression
+from pennon.predicate.parse import parse_with_lists
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import lance
 
     from pennon.leaf import KeptRows
+
+__all__ = ["ComputedColumns", "run_ahead"]
+
+_ROWS = "rows"
+
+
+class ComputedColumns:
+    """Expressions over the columns of a table, as DataFusion computes them.
+
+    Args:
+        texts: Spark SQL expressions.
+        schema: The columns that they name; timestamps are those of a session in UTC.
+        table: The table, for errors.
+
+    Raises:
+        PredicateNotEvaluable: It is not known that DataFusion computes one of them as Spark does.
+        PredicateSyntaxError: One is no expression.
+        UnknownColumn: One names another column.
+    """
+
+    def __init__(self, texts: Sequence[str], schema: pa.Schema, table: str) -> None:
+        columns: Mapping[str, pa.DataType] = dict(zip(schema.names, schema.types, strict=True))
+        by_lower: dict[str, list[str]] = {}
+        for name in columns:
+            by_lower.setdefault(name.lower(), []).append(name)
+        trees = []
+        types = []
+        named_in_lower: set[str] = set()
+        for text in texts:
+            tree = _resolved(text, by_lower)
+            references = tree.find_all(exp.Column)
+            named_in_lower.update(part.name.lower() for one in references for part in one.parts)
+            try:
+                typed = typed_expression(tree, columns, Semantics(is_utc=True))
+            except Declined as declined:
+                why = f"it is not known that DataFusion computes it as Spark does ({declined})"
+                raise PredicateNotEvaluable(
+                    predicate=shortened_predicate(text), namespace=table, reason=why
+                ) from None
+            trees.append(typed.tree.sql(dialect=DataFusion))
+            types.append(typed.type)
+        self.types = tuple(types)
+        # A row has to be there even where no expression names a column.
+        self._read = [name for name in columns if name.lower() in named_in_lower] or [*columns][:1]
+        named = ", ".join(f"{tree} AS `c{at}`" for at, tree in enumerate(trees))
+        self._query = f"SELECT {named} FROM {_ROWS}"  # noqa: S608 - trees that were read and written
+        self._is_empty = not trees
+
+    def of(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """Compute the columns of some rows, in the rows' order.
+
+        Raises:
+            FragmentOverflow: A value does not fit its type.
+            FragmentDivision: A number is divided by zero.
+            FragmentText: A text that is cast is no value of its type.
+        """
+        if self._is_empty or not rows.num_rows:
+            return [pa.nulls(rows.num_rows, type_) for type_ in self.types]
+        # A quarter of a second to import, which other statements need not pay.
+        from datafusion import SessionConfig, SessionContext  # noqa: PLC0415
+
+        from pennon.execution.engine_failures import engine_failures  # noqa: PLC0415
+
+        options = {"datafusion.execution.target_partitions": "1"}
+        context = SessionContext(SessionConfig(options))
+        context.register_record_batches(_ROWS, [[_plain(rows.select(self._read))]])
+        with engine_failures():
+            computed = pa.Table.from_batches(
+                [batch.to_pyarrow() for batch in context.sql(self._query).execute_stream()]
+            )
+        return [column.combine_chunks() for column in computed.columns]
+
+
+def _resolved(text: str, names: Mapping[str, Sequence[str]]) -> exp.Expr:
+    """Read an expression, with the columns' own names where it has them in other letters."""
+    tree = parse_with_lists(text)
+    for column in tree.find_all(exp.Column):
+        if column.table:
+            continue  # a field of a struct
+        alike = names.get(column.name.lower(), ())
+        candidates = [name for name in alike if name == column.name] or alike
+        if len(candidates) != 1:
+            known = ", ".join(name for several in names.values() for name in several)
+            raise UnknownColumn(column=column.name, columns=known)
+        column.set("this", exp.to_identifier(candidates[0], quoted=True))
+    return tree
+
+
+def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:
+    schema = pa.schema(
+        [pa.field(column.name, column.type, column.nullable) for column in rows.schema]
+    )
+    return pa.RecordBatch.from_arrays(rows.columns, schema=schema)
+
+
+_BEGUN_BYTES: Final = 8 << 20
+_REFUSED: Final = "Invalid user input"
+_ROWS_AHEAD: Final = "rows"
+_HOLDS: Final = "holds"
+
+
+def run_ahead(relation: Relation) -> BatchStream:
+    """Stream the rows of a relation, leaf by leaf.
+
+    Args:
+        relation: What is read; an order of its is not asked for.
+
+    Returns:
+        The rows. A leaf that is gone is an error when its turn comes.
+
+    Raises:
+        LeafTypeMismatch: A stored type does not promote to the requested one.
+
+    While they are read:
+        LeafMissing: A leaf's files are gone.
+        PredicateNotEvaluable: Lance does not understand a residual.
+    """
+    residuals = dict.fromkeys(leaf.residual for leaf in relation.leaves)
+    ways = {residual: _Way.of(read_by_lance(residual, relation)) for residual in residuals}
+    return BatchStream(
+        LeafViews(relation.schema, relation.namespace_schema).schema, _batches(relation, ways)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to read leaves, and its condition as a query, which takes longer than to read one."""
+
+    reading: LeafReading
+    query: str | None
+
+    @classmethod
+    def of(cls, reading: LeafReading) -> _Way:
+        if reading.condition is None:
+            return cls(reading, None)
+        holds = exp.alias_(reading.condition.copy(), _HOLDS, quoted=True)
+        return cls(reading, exp.select(holds).from_(_ROWS_AHEAD).sql(dialect=DataFusion))
+
+
+def _batches(relation: Relation, ways: Mapping[str | None, _Way]) -> Iterator[pa.RecordBatch]:
+    for begun, rest in at_once(partial(_begin, relation, ways), relation.leaves):
+        yield from begun
+        yield from rest
+
+
+def _begin(
+    relation: Relation, ways: Mapping[str | None, _Way], leaf: LeafRead
+) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch]]:
+    batches = _scan_ahead(relation, ways[leaf.residual], leaf)
+    begun: list[pa.RecordBatch] = []
+    num_bytes = 0
+    for batch in batches:
+        begun.append(batch)
+        num_bytes += batch.nbytes
+        if num_bytes >= _BEGUN_BYTES:
+            break
+    return begun, batches
+
+
+def _scan_ahead(relation: Relation, way: _Way, leaf: LeafRead) -> Iterator[pa.RecordBatch]:
+    try:
+        dataset = relation.opened(leaf)
+        reading = way.reading
+        batches = replace(leaf, residual=reading.residual).scanned(dataset, reading.views)
+        if way.query is None:
+            yield from batches
+            return
+        names = relation.schema.names
+        for batch in batches:
+            yield batch.filter(_holds(way.query, batch)).select(names)
+    except (ValueError, OSError) as error:
+        if leaf.residual is None or _REFUSED not in str(error):
+            raise
+        reason = str(error).splitlines()[0].removeprefix(_REFUSED).partition(", /")[0]
+        raise PredicateNotEvaluable(
+            predicate=shortened_predicate(leaf.residual),
+            namespace=relation.namespace,
+            reason=reason.strip(": .") or str(error),
+        ) from error
+
+
+def _holds(query: str, batch: pa.RecordBatch) -> pa.Array:
+    """Compute a condition for each row of a batch."""
+    from pennon.execution.engine import rows_over  # noqa: PLC0415 - DataFusion takes long to import
+
+    rows = pa.Table.from_batches([batch.replace_schema_metadata()])
+    return rows_over(query, {_ROWS_AHEAD: rows})[_HOLDS].combine_chunks()
+
 
 _COALESCED_ROWS: Final = 8_192
 _COALESCED_BYTES: Final = 1 << 20

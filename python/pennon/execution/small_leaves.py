@@ -1,7 +1,7 @@
 """Reads many small leaves into memory at once, as few tables.
 
 A table of its own costs DataFusion 3 ms per leaf (a SELECT, a plan, a scan), and a filter that it
-hands to Lance's provider fetches the columns late (``leaf/read/late_columns.py``). Reading the rows
+hands to Lance's provider fetches the columns late (``leaf/read/scan.py``). Reading the rows
 here costs neither, and shows how much a filter leaves. Lance's own filter costs as much as reading
 a thousand rows, so DataFusion filters the rows of the smallest leaves, all those of one filter
 together, and what is read of these whole is kept for the next query. What is held is bounded by its
@@ -10,6 +10,7 @@ real size.
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,20 +19,21 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.execution.batches.at_once import at_once
-from pennon.execution.batches.row_bytes import row_bytes
-from pennon.execution.late_conditions import LeafReading, read_all_of
+from pennon.execution.batches import at_once, row_bytes
+from pennon.execution.fragment import LeafReading, read_all_of
 from pennon.leaf import LeafViews
-from pennon.leaf.read.kept_rows import LEAF_BYTES
+from pennon.leaf.read.scan import LEAF_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import lance
     from sqlglot import exp
 
-    from pennon.execution.batches.stream_work import StreamWork
-    from pennon.execution.fragment import LeafRead, Relation
+    from pennon.execution.batches import StreamWork
+    from pennon.execution.fragment import LeafRead, Query, Relation
+
+__all__ = ["MANY_ROWS", "count_rows", "is_grouped", "may_exceed", "rows_at_once"]
 
 # All that is held of one relation; what a leaf may have; what one may have to be filtered here,
 # which pays where its rows are kept.
@@ -260,3 +262,73 @@ def row_count(dataset: lance.LanceDataset, leaf: LeafRead) -> int:
     return sum(
         fragment.count_rows() for fragment in dataset.get_fragments()[slice(*leaf.fragments)]
     )
+
+
+MANY_ROWS: Final = 16_384
+"""The rows of a batch where nothing has to be spilled."""
+_FEW_ROWS: Final = 1_024
+_GROUP_BYTES: Final = 96  # of a key and two numbers, with the place in the hash and room to grow
+_GROUPED: Final = re.compile(r"\b(?:GROUP BY|DISTINCT)\b")
+
+
+def is_grouped(query: Query) -> bool:
+    """Whether a query makes groups of its rows."""
+    return _GROUPED.search(query.sql) is not None
+
+
+def rows_at_once(relations: Sequence[Relation], query: Query, memory: int) -> int:
+    """Give the size of the batches in which a query is computed.
+
+    Args:
+        relations: What it reads.
+        query: The query.
+        memory: Bytes that all queries of the process have together.
+
+    Raises:
+        LeafMissing: A leaf's files are gone.
+    """
+    if not is_grouped(query):
+        return MANY_ROWS
+    return _FEW_ROWS if may_exceed(relations, _GROUP_BYTES, memory) else MANY_ROWS
+
+
+def may_exceed(relations: Sequence[Relation], row_bytes: int, memory: int) -> bool:
+    """Whether rows may take more than some memory.
+
+    Leaves whose rows the plan knows are not opened for it, nor those behind the answer.
+
+    Args:
+        relations: What is read.
+        row_bytes: What each row is reckoned with.
+        memory: In bytes.
+
+    Raises:
+        LeafMissing: A leaf's files are gone.
+    """
+    left = memory // row_bytes
+    for count in _counts(relations):
+        left -= count
+        if left < 0:
+            return True
+    return False
+
+
+def count_rows(relations: Sequence[Relation]) -> int:
+    """Count the rows of all leaves.
+
+    Raises:
+        LeafMissing: A leaf's files are gone.
+    """
+    return sum(_counts(relations))
+
+
+def _counts(relations: Sequence[Relation]) -> Iterator[int]:
+    for relation in relations:
+        for leaf in relation.leaves:
+            yield _count(relation, leaf)
+
+
+def _count(relation: Relation, leaf: LeafRead) -> int:
+    if leaf.num_rows is not None and leaf.fragments is None:
+        return leaf.num_rows
+    return row_count(relation.opened(leaf), leaf)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +22,47 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
+    from numpy.typing import NDArray
 
     from pennon.spec.write_order import OrderColumn
 
-    Numbers = npt.NDArray[np.int64 | np.int8]
+__all__ = ["KeyColumn", "SortedCheck", "addresses_in", "fragments_of", "key_columns", "offsets_of"]
 
-__all__ = ["KeyColumn", "SortedCheck", "key_columns"]
+_OFFSET_BITS: Final = 32
+
+
+def addresses_in(fragment: int, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the addresses of rows of one fragment.
+
+    Example:
+        >>> addresses_in(2, np.array([0, 5])).tolist()
+        [8589934592, 8589934597]
+    """
+    return np.asarray(offsets + (fragment << _OFFSET_BITS))
+
+
+def fragments_of(addresses: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the number of the fragment that each row is in.
+
+    Example:
+        >>> fragments_of(np.array([7, 8589934597])).tolist()
+        [0, 2]
+    """
+    return np.asarray(addresses >> _OFFSET_BITS)
+
+
+def offsets_of(addresses: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the offset of each row in its fragment.
+
+    Example:
+        >>> offsets_of(np.array([7, 8589934597])).tolist()
+        [7, 5]
+    """
+    return np.asarray(addresses & ((1 << _OFFSET_BITS) - 1))
+
+
+if TYPE_CHECKING:
+    Numbers = npt.NDArray[np.int64 | np.int8]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,24 +17,32 @@ The order makes it safe to stop anywhere, and beside writers and readers:
 A plain dataset has no marks, which other tools would not know: its versions stay as long.
 
 Lance's own clean-up is never run on a leaf: to it every detached version is waste.
+
+The leaf versions that versions of ``__manifest`` read, and those they ever recorded.
+
+Consecutive versions share most of their fragments, so each fragment is read once in each state of
+its deletions: the work grows with the number of commits and not with its square.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Annotated, Final
 
 import lance
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pennon.caching import version_time
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.errors import LeafMissing, NamespaceHasNoManifest, StorageFailure
 from pennon.leaf import forget_leaves
+from pennon.leaf.dataset import FIRST_DETACHED
 from pennon.maintenance.calls.procedure_declaration import (
     HIDDEN,
     Column,
@@ -44,10 +52,8 @@ from pennon.maintenance.calls.procedure_declaration import (
     count,
     planned,
 )
-from pennon.maintenance.checks.manifest_rows import RawRows
-from pennon.maintenance.leaf_references import LeafVersion, named_versions, recorded_versions
-from pennon.maintenance.leaves.leaf_files import LeafFiles, manifest_path
-from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.maintenance.checks.findings import RawRows, newest_version, version_row_of
+from pennon.maintenance.leaves.leaf_files import LeafFiles, Progress, manifest_path, no_progress
 from pennon.maintenance.plain_upkeep import (
     clean_up_versions,
     files_of_dataset,
@@ -55,29 +61,121 @@ from pennon.maintenance.plain_upkeep import (
     plain_dataset,
     remove_versions,
 )
-from pennon.manifest.commits.fragment_merge import keep_small
-from pennon.manifest.dataset.commit_conflict import is_conflict
-from pennon.manifest.dataset.expired_versions import mark_expired
+from pennon.manifest.commits.manifest_commit import keep_small
 from pennon.manifest.dataset.storage import (
     MANIFEST,
     StorageOptions,
+    is_conflict,
     is_not_found,
     listed_versions,
+    mark_expired,
     open_manifest,
     present_versions,
     storage_failure,
     version_numbers,
 )
-from pennon.manifest.format.commit_record import COMMIT, CommitRecord
-from pennon.manifest.format.properties import read_specs, user_properties
-from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table_of_rows
-from pennon.manifest.versions.expiry_notice import expiring
-from pennon.manifest.versions.retention import kept_age, kept_versions, writer_grace
-from pennon.manifest.versions.tags import Tag, drop_unchanged, tagged_versions, tags_of
+from pennon.manifest.format.properties import (
+    kept_age,
+    kept_versions,
+    read_specs,
+    user_properties,
+    writer_grace,
+)
+from pennon.manifest.format.rows import (
+    COMMIT,
+    READ_VERSION,
+    TABLE,
+    TABLE_VERSION,
+    CommitRecord,
+    ManifestRow,
+    table_of_rows,
+)
+from pennon.manifest.versions.history import open_present, unseen_rows
+from pennon.manifest.versions.tags import Tag, drop_unchanged, expiring, tagged_versions, tags_of
 from pennon.predicate.values.time_units import SECONDS_PER_DAY
 from pennon.settings import WRITER_GRACE
 
-__all__ = ["EXPIRE_SNAPSHOTS", "Expired", "expirable_versions", "expire"]
+__all__ = [
+    "EXPIRE_SNAPSHOTS",
+    "Expired",
+    "LeafVersion",
+    "expirable_versions",
+    "expire",
+    "named_versions",
+]
+
+LeafVersion = tuple[str, int]
+"""A leaf's directory and one of its versions."""
+
+
+def named_versions(
+    location: str, versions: Iterable[int], storage_options: StorageOptions
+) -> set[LeafVersion]:
+    """Give the leaf versions that some versions of the manifest read.
+
+    Args:
+        location: The namespace.
+        versions: Versions of its ``__manifest``.
+        storage_options: Given to Lance.
+    """
+    named: set[LeafVersion] = set()
+    seen: set[tuple[str, ...]] = set()
+    for version in versions:
+        manifest = open_present(location, version, storage_options)
+        if manifest is None:
+            continue
+        rows = unseen_rows(
+            location, manifest, seen, f"object_type = '{TABLE}'", with_deletions=True
+        )
+        if rows is None:
+            continue
+        if rows[READ_VERSION.name].null_count:
+            named |= set(_named_by_records(RawRows.read(location, manifest)))
+        named |= _pairs(rows)
+    return named
+
+
+def _named_by_records(raw: RawRows) -> Iterator[LeafVersion]:
+    records = raw.version_rows()
+    for object_id, row in raw.of_type(TABLE).items():
+        version = newest_version(row, records.get(object_id, {}))
+        if row.location is not None and version is not None:
+            yield row.location, version
+
+
+def recorded_versions(
+    location: str, versions: Iterable[int], storage_options: StorageOptions
+) -> set[LeafVersion]:
+    """Give the detached leaf versions that some versions of the manifest name; as above."""
+    tables: dict[str, str] = {}
+    records: list[tuple[str, int]] = []
+    seen: set[tuple[str, ...]] = set()
+    kinds = f"object_type IN ('{TABLE}', '{TABLE_VERSION}')"
+    for version in versions:
+        manifest = open_present(location, version, storage_options)
+        if manifest is None:
+            continue
+        rows = unseen_rows(location, manifest, seen, kinds, with_deletions=False)
+        for row in [] if rows is None else rows.to_pylist():
+            object_id, number = row["object_id"], row[READ_VERSION.name]
+            if row["object_type"] == TABLE and row["location"] is not None:
+                tables[object_id] = row["location"]
+            if number is not None and number >= FIRST_DETACHED:
+                leaf_and_version = (
+                    version_row_of(object_id) if row["object_type"] == TABLE_VERSION else None
+                )
+                records.append(
+                    (object_id if leaf_and_version is None else leaf_and_version[0], number)
+                )
+    return {(tables[table], number) for table, number in records if table in tables}
+
+
+def _pairs(rows: pa.Table) -> set[LeafVersion]:
+    recorded = rows.filter(pc.and_(rows["location"].is_valid(), rows[READ_VERSION.name].is_valid()))
+    return set(
+        zip(recorded["location"].to_pylist(), recorded[READ_VERSION.name].to_pylist(), strict=True)
+    )
+
 
 # So long a commit may still be asked for again by whoever has not heard of it.
 _RETRIED_SECONDS: Final = SECONDS_PER_DAY

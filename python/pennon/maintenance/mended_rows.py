@@ -23,9 +23,8 @@ from pennon.errors import LeafMissing, StorageFailure
 from pennon.leaf import forget_leaves
 from pennon.leaf.dataset import open_own_leaf
 from pennon.leaf.write.leaf_commit import LeafCommit, commit_operation
-from pennon.maintenance.checks.manifest_rows import RawRow, RawRows, newest_version, version_row_of
-from pennon.maintenance.leaves.leaf_files import broken_fragments
-from pennon.maintenance.leaves.progress import Progress
+from pennon.maintenance.checks.findings import RawRow, RawRows, newest_version, version_row_of
+from pennon.maintenance.leaves.leaf_files import Progress, broken_fragments
 from pennon.manifest.commits.manifest_commit import LeafChange, with_changes
 from pennon.manifest.dataset.storage import (
     StorageOptions,
@@ -33,18 +32,24 @@ from pennon.manifest.dataset.storage import (
     is_not_found,
     storage_failure,
 )
-from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.names import SEPARATOR
-from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow, table_of_rows
-from pennon.manifest.leaves.leaf_names import (
+from pennon.manifest.format.rows import (
+    NAMESPACE,
+    READ_VERSION,
+    TABLE,
+    TABLE_VERSION,
+    ManifestRow,
+    table_of_rows,
+)
+from pennon.manifest.leaves.leaf_rows import namespaces_above
+from pennon.manifest.leaves.partition_index import (
     check_located,
     check_no_leaves,
     leaf_spec_versions,
 )
-from pennon.manifest.leaves.named_rows import namespaces_above
 from pennon.spec import PartitionSpec
-from pennon.spec.json_text import object_or_empty
-from pennon.transaction.staging.leaf_state import partition_text
+from pennon.spec.arrow_json import object_or_empty
+from pennon.transaction.staging.staged import partition_text
 
 __all__ = ["MendedRows", "mended_rows"]
 

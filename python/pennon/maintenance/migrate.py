@@ -15,23 +15,29 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.draft.readings import Reading, is_null_text, readings
+from pennon.draft.evidence import Reading, is_null_text, readings
 from pennon.errors import LeafTypeMismatch, MigrationRefused, PartitionFieldExists
 from pennon.leaf import open_leaf
-from pennon.leaf.schema.adopted_dataset import columns_by_name, state_ids
+from pennon.leaf.schema.file_layout import columns_by_name, state_ids
 from pennon.leaf.write.leaf_commit import LeafCommit
 from pennon.maintenance.calls.procedure_declaration import HIDDEN, Procedure, columns_of
-from pennon.maintenance.leaves.partition_values import RowValues, differs, is_same_value
-from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.maintenance.leaves.chosen_leaves import RowValues, differs, is_same_value
+from pennon.maintenance.leaves.leaf_files import Progress, no_progress
 from pennon.manifest import Snapshot, leaf_name
 from pennon.manifest.dataset.storage import StorageOptions
-from pennon.manifest.draft import DraftLeaf, DraftNamespace, read_draft
-from pennon.manifest.draft_migration import draft_salt, remove_draft, write_rows
+from pennon.manifest.draft import (
+    DraftLeaf,
+    DraftNamespace,
+    draft_salt,
+    read_draft,
+    remove_draft,
+    write_rows,
+)
+from pennon.manifest.format.column_statistics import COUNTED_VERSION, with_statistics
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow
-from pennon.manifest.format.statistics import COUNTED_VERSION, with_statistics
 from pennon.spec import PartitionSpec, spec_of
-from pennon.transaction.staging.leaf_state import partition_text
+from pennon.transaction.staging.staged import partition_text
 from pennon.transforms.registry import TransformCall
 
 __all__ = ["MIGRATE", "Migrated", "migrate"]

@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pennon.catalog.configured_catalog import is_path
+from pennon.catalog.configured_catalog import is_path, near_name
 from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
-from pennon.catalog.failures_by_name import by_name
-from pennon.catalog.near_names import near_name
-from pennon.catalog.table_name import parts_of, spelled
-from pennon.catalog.tables.loaded_table import load
-from pennon.catalog.tables.row_history import read_changes, told_changes
+from pennon.catalog.table_name import by_name, parts_of, spelled
+from pennon.catalog.tables.loaded_table import load, read_changes, told_changes
 from pennon.errors import NamespaceHasNoManifest, PlainDatasetRefused, UnknownProcedure
 from pennon.maintenance.adoption.split import ADOPT
 from pennon.maintenance.calls.procedure_declaration import (
@@ -32,9 +29,9 @@ from pennon.maintenance.plain_upkeep import plain_dataset
 from pennon.maintenance.repair import REPAIR
 from pennon.maintenance.rewrite_partitions import REWRITE_PARTITIONS
 from pennon.maintenance.rollback import ROLLBACK, ROLLBACK_TO_TIMESTAMP
-from pennon.maintenance.statistics.analyze import ANALYZE
+from pennon.maintenance.statistics import ANALYZE
 from pennon.maintenance.vacuum import VACUUM
-from pennon.manifest.transaction_mode import MODES
+from pennon.manifest.table_identity import MODES
 from pennon.transaction.mode_change import ChangedMode, set_transaction_mode
 
 if TYPE_CHECKING:

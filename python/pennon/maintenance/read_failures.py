@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from pennon.catalog.layouts.plain_snapshot import open_plain
-from pennon.catalog.tables.opened_location import open_location
+from pennon.catalog.tables.loaded_table import open_location
 from pennon.errors import (
     LeafMissing,
     NamespaceHasNoManifest,
@@ -22,7 +22,7 @@ from pennon.errors import (
 )
 from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.leaf.dataset import FIRST_DETACHED
-from pennon.maintenance.leaf_references import named_versions
+from pennon.maintenance.expire import named_versions
 from pennon.manifest.dataset.storage import open_manifest, version_numbers
 from pennon.manifest.table_identity import check_same_table, table_id
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from pennon.errors import ManifestNotRepairable, PennonError
 from pennon.leaf import open_leaf
-from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, OneTuple, tuple_of_rows
+from pennon.maintenance.adoption.adopt import MixedTuples, NoRows, OneTuple, tuple_of_rows
 from pennon.maintenance.calls.procedure_declaration import (
     HIDDEN,
     Arguments,
@@ -28,15 +28,15 @@ from pennon.maintenance.calls.procedure_declaration import (
     Procedure,
     columns_of,
 )
-from pennon.maintenance.checks.manifest_rows import RawRow, RawRows
-from pennon.maintenance.leaf_versions import VersionUnknown, forgotten_version
-from pennon.maintenance.leaves.partition_values import RowValues
-from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.maintenance.checks.findings import RawRow, RawRows
+from pennon.maintenance.leaves.chosen_leaves import RowValues
+from pennon.maintenance.leaves.leaf_files import Progress, no_progress
 from pennon.maintenance.mended_rows import mended_rows
+from pennon.maintenance.plain_upkeep import VersionUnknown, forgotten_version
 from pennon.manifest import Snapshot
-from pennon.manifest.commits.repair_commit import replace_rows, write_keys
+from pennon.manifest.commits.root_change import replace_rows, write_keys
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers
-from pennon.manifest.format.columns import PARTITION_PREFIX, READ_VERSION, partition_columns
+from pennon.manifest.format.column_statistics import COUNTED_VERSION
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.properties import (
     SALT,
@@ -48,11 +48,17 @@ from pennon.manifest.format.properties import (
     read_schema,
     read_specs,
 )
-from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION
-from pennon.manifest.format.statistics import COUNTED_VERSION
-from pennon.manifest.repair.lost_metadata import lost_keys
+from pennon.manifest.format.rows import (
+    NAMESPACE,
+    PARTITION_PREFIX,
+    READ_VERSION,
+    TABLE,
+    TABLE_VERSION,
+    partition_columns,
+)
+from pennon.manifest.repair import lost_keys
 from pennon.spec import NamespaceSchema, PartitionSpec
-from pennon.spec.json_text import object_or_empty
+from pennon.spec.arrow_json import object_or_empty
 
 __all__ = ["REPAIR", "Repaired", "repair"]
 

@@ -27,14 +27,14 @@ from pennon.maintenance.calls.procedure_declaration import (
     planned,
 )
 from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
-from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.maintenance.leaves.leaf_files import Progress, no_progress
 from pennon.manifest import ObjectId, Snapshot
 from pennon.manifest.dataset.storage import StorageOptions, storage_failure
 from pennon.manifest.format.names import spec_version_of
 from pennon.spec.partition_spec import leaf_prefix
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Transaction
-from pennon.transaction.staging.leaf_state import LeafState, leaf_states, partition_text
+from pennon.transaction.staging.staged import LeafState, leaf_states, partition_text
 
 __all__ = ["REWRITE_PARTITIONS", "RewrittenPartitions", "rewrite_partitions"]
 

@@ -31,10 +31,13 @@ from pennon.errors import (
 from pennon.maintenance.calls.procedure_declaration import Arguments, Column, Procedure
 from pennon.maintenance.plain_upkeep import plain_dataset, restore_dataset
 from pennon.manifest.commits.commit_lookup import add_records, copy_with_records
-from pennon.manifest.commits.stated_commit import confirm_schema, restore_version
-from pennon.manifest.dataset.commit_conflict import is_conflict
-from pennon.manifest.dataset.first_version import when_made
-from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
+from pennon.manifest.commits.root_change import confirm_schema, restore_version
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    is_conflict,
+    open_manifest,
+    storage_failure,
+)
 from pennon.manifest.format.properties import (
     SCHEMA,
     TRANSACTION,
@@ -42,9 +45,9 @@ from pennon.manifest.format.properties import (
     read_schema,
     read_specs,
 )
-from pennon.manifest.transaction_mode import STRONG
-from pennon.manifest.versions.set_tag import set_tag
-from pennon.manifest.versions.tags import HELD, drop_tag, holding_name
+from pennon.manifest.snapshot import when_made
+from pennon.manifest.table_identity import STRONG
+from pennon.manifest.versions.tags import HELD, drop_tag, holding_name, set_tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,9 +28,14 @@ from pennon.maintenance.calls.procedure_declaration import (
     count,
     planned,
 )
-from pennon.maintenance.leaf_references import LeafVersion, named_versions
-from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version, manifest_path
-from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.maintenance.expire import LeafVersion, named_versions
+from pennon.maintenance.leaves.leaf_files import (
+    LeafFiles,
+    Progress,
+    files_of_version,
+    manifest_path,
+    no_progress,
+)
 from pennon.maintenance.plain_upkeep import files_of_dataset, plain_dataset
 from pennon.manifest.dataset.storage import (
     MANIFEST,
@@ -40,9 +45,8 @@ from pennon.manifest.dataset.storage import (
     version_numbers,
 )
 from pennon.manifest.format.names import is_leaf_directory
-from pennon.manifest.format.properties import read_specs
-from pennon.manifest.versions.retention import DEFAULT_AGE
-from pennon.manifest.versions.shared_fragments import leaf_locations, open_present
+from pennon.manifest.format.properties import DEFAULT_AGE, read_specs
+from pennon.manifest.versions.history import leaf_locations, open_present
 
 __all__ = ["VACUUM", "Vacuumed", "vacuum"]
 

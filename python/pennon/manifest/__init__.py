@@ -1,13 +1,13 @@
 """The ``__manifest`` table: names, rows, snapshots, the one commit."""
 
-from pennon.manifest.commits.manifest_commit import LeafChange, commit_leaves
-from pennon.manifest.commits.manifest_outcome import (
+from pennon.manifest.commits.manifest_commit import (
     ConcurrentChange,
+    LeafChange,
     ManifestCommitted,
     ManifestOutcome,
+    commit_leaves,
 )
-from pennon.manifest.commits.new_namespace import create
-from pennon.manifest.commits.root_change import change_root
+from pennon.manifest.commits.root_change import change_root, create
 from pennon.manifest.dataset.select import LeafQuery
 from pennon.manifest.dataset.storage import StorageOptions
 from pennon.manifest.format.names import LeafName, ObjectId, leaf_name

@@ -2,21 +2,27 @@
 
 The struct's fields are the field ids, in order of first use. A field that a leaf's spec lacks is
 NULL, and so is the struct of a table without any partition field.
+
+Names of partitions, as SHOW PARTITIONS of Spark spells them: ``region=eu/shard=3``.
+
+Two partitions of one spec never share a name, and a name can be read back: it is split at ``/``
+and ``=``, and what Hive writes as ``%2F`` in paths is decoded.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.manifest.format.columns import PARTITION_PREFIX
+from pennon.manifest.format.rows import PARTITION_PREFIX
 
 if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
 
-__all__ = ["spec_versions", "struct_array", "struct_fields"]
+__all__ = ["partition_names", "spec_versions", "struct_array", "struct_fields"]
 
 
 def struct_fields(snapshot: Snapshot) -> tuple[pa.Field, ...]:
@@ -54,3 +60,42 @@ def spec_versions(leaves: pa.Table) -> pa.ChunkedArray:
     """
     captured = pc.extract_regex(leaves["object_id"], r"^v(?P<version>\d+)\$")
     return pc.struct_field(captured, "version").cast(pa.int32())
+
+
+_NULL: Final = "null"
+# The text is not NULL: its first letter is escaped.
+_NULL_TEXT: Final = "%6Eull"
+# What Hive escapes in the path of a partition, as Spark does.
+_ESCAPED: Final = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
+
+
+def partition_names(snapshot: Snapshot, leaves: pa.Table) -> pa.Array:
+    """Spell the partitions of leaves; NULL for those of a spec without any field.
+
+    Args:
+        snapshot: The namespace.
+        leaves: Rows of ``Snapshot.leaves``.
+    """
+    texts = {name: _texts(leaves[name]) for name in snapshot.partition_columns}
+    names: list[str | None] = []
+    for row, version in enumerate(spec_versions(leaves).to_pylist()):
+        fields = snapshot.specs[version].fields
+        parts = [f"{_escape(field.field_id)}={texts[field.column][row]}" for field in fields]
+        names.append("/".join(parts) or None)
+    return pa.array(names, pa.utf8())
+
+
+def _texts(values: pa.ChunkedArray) -> list[str]:
+    if pa.types.is_binary(values.type):
+        return [_NULL if value is None else value.hex() for value in values.to_pylist()]
+    return [_value_text(value) for value in values.cast(pa.utf8()).to_pylist()]
+
+
+def _value_text(value: str | None) -> str:
+    if value is None:
+        return _NULL
+    return _NULL_TEXT if value == _NULL else _escape(value)
+
+
+def _escape(text: str) -> str:
+    return _ESCAPED.sub(lambda character: f"%{ord(character[0]):02X}", text)

@@ -7,17 +7,24 @@ of its newest ``table_version`` row; where there is none, or the manifest has no
 column at all, the latest version of the leaf's main branch (NULL here). A table row that names a
 branch or a tag (columns of an older text of the specification) is read there: ``leaves`` tells
 them, and ``pennon.planning`` looks up what they mean.
+
+Schema columns declared as bare ``timestamp``: unit and zone are taken from the leaves.
+
+The JSON type of the specification has no place for them, and upstream's client writes the bare name
+for every timestamp. Pennon states both. So for a bare one a leaf is looked at, once per version of
+``__manifest``; without a leaf it is one of microseconds without a zone.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import reduce
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import lance
 import pyarrow as pa
@@ -26,22 +33,19 @@ from sqlglot import exp
 
 from pennon.arguments import check_process
 from pennon.caching import LOOK, Cache, TableKey, storage_identity, version_identity
-from pennon.errors import TableMadeAnew
-from pennon.manifest.bare_timestamps import with_stored_timestamps
-from pennon.manifest.dataset.first_version import when_made
-from pennon.manifest.dataset.select import LeafQuery
-from pennon.manifest.dataset.storage import StorageOptions, open_manifest
-from pennon.manifest.dataset.table_versions import newest_versions
-from pennon.manifest.format.columns import (
-    PARTITION_PREFIX,
-    READ_BRANCH,
-    READ_TAG,
-    READ_VERSION,
-    partition_columns,
+from pennon.errors import SnapshotNotFound, TableMadeAnew
+from pennon.manifest.dataset.select import LeafQuery, newest_versions
+from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers
+from pennon.manifest.format.column_statistics import (
+    RECORDED_ORDER,
+    order_column,
+    statistics_columns,
 )
+from pennon.manifest.format.names import SEPARATOR, TABLE_NAME
 from pennon.manifest.format.properties import (
     COMMENT,
     SALT,
+    SCHEMA,
     STRONG,
     TRANSACTION,
     WEAK,
@@ -50,23 +54,154 @@ from pennon.manifest.format.properties import (
     read_specs,
     user_properties,
 )
-from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
-from pennon.manifest.leaves.leaf_names import (
+from pennon.manifest.format.rows import (
+    PARTITION_PREFIX,
+    READ_BRANCH,
+    READ_TAG,
+    READ_VERSION,
+    TABLE,
+    partition_columns,
+)
+from pennon.manifest.leaves.leaf_rows import (
+    MayMatch,
+    check_single,
+    fetched_lists,
+    is_for_index,
+    leaf_rows,
+)
+from pennon.manifest.leaves.partition_index import (
+    PartitionIndex,
     check_located,
     check_no_leaves,
     leaf_spec_versions,
+    partition_index,
 )
-from pennon.manifest.leaves.leaf_rows import MayMatch, fetched_lists, is_for_index, leaf_rows
-from pennon.manifest.leaves.named_rows import check_single
-from pennon.manifest.leaves.partition_index import PartitionIndex, partition_index
-from pennon.manifest.repair.column_check import check_columns
-from pennon.manifest.repair.lost_metadata import check_metadata_is_there
+from pennon.manifest.repair import check_columns, check_metadata_is_there
 from pennon.manifest.table_layout import TableLayout
+from pennon.predicate.dialect import DataFusion
+from pennon.spec.arrow_json import object_from_text
 from pennon.spec.partition_spec import PartitionSpec
-from pennon.spec.schema import NamespaceSchema
+from pennon.spec.schema import NamespaceSchema, field_id_of
 from pennon.spec.write_order import WRITE_ORDER
 
-__all__ = ["Snapshot"]
+__all__ = ["Snapshot", "when_made"]
+
+_MOST_LEAVES: Final = 8
+_BARE: Final = "timestamp"
+
+
+def with_stored_timestamps(
+    schema: NamespaceSchema,
+    metadata: Mapping[str, str],
+    location: str,
+    manifest: lance.LanceDataset,
+    storage_options: StorageOptions,
+) -> NamespaceSchema:
+    """Give top-level columns of a bare timestamp type the type that a leaf stores them in.
+
+    Args:
+        schema: As the metadata has it.
+        metadata: The namespace's metadata map.
+        location: The namespace.
+        manifest: Its ``__manifest``.
+        storage_options: Given to Lance.
+
+    Spec: "Schema" (JsonArrowDataType).
+    """
+    bare = _bare_columns(metadata)
+    if not bare:
+        return schema
+    for stored in _leaf_schemas(location, manifest, storage_options):
+        columns = [
+            _typed(column, stored) if column.name in bare else column for column in schema.arrow
+        ]
+        return replace(schema, arrow=pa.schema(columns, schema.arrow.metadata))
+    return schema
+
+
+def _bare_columns(metadata: Mapping[str, str]) -> set[str]:
+    columns = object_from_text(metadata[SCHEMA], SCHEMA).get("fields")
+    names = set()
+    for column in columns if isinstance(columns, list) else []:
+        kind = column.get("type")
+        name = kind.get("type") if isinstance(kind, Mapping) else kind
+        if isinstance(name, str) and name.strip().lower() == _BARE:
+            names.add(str(column["name"]))
+    return names
+
+
+def _leaf_schemas(
+    location: str, manifest: lance.LanceDataset, storage_options: StorageOptions
+) -> Iterator[pa.Schema]:
+    """Open a few leaves, one after the other; one that is not there is an error when it is read."""
+    names = [
+        "location",
+        *([READ_VERSION.name] if READ_VERSION.name in manifest.schema.names else []),
+    ]
+    is_table = exp.column("object_type").eq(exp.Literal.string(TABLE))
+    is_named = exp.column("object_id").like(exp.Literal.string(f"v%{SEPARATOR}{TABLE_NAME}"))
+    condition = exp.and_(is_table, is_named).sql(dialect=DataFusion)
+    rows = manifest.to_table(columns=names, filter=condition, limit=_MOST_LEAVES)
+    for row in rows.to_pylist():
+        place = row["location"] or ""
+        is_whole = "://" in place or place.startswith("/")
+        uri = place if is_whole else f"{location.rstrip('/')}/{place}"
+        try:
+            yield lance.dataset(
+                uri,
+                version=row.get(READ_VERSION.name),
+                storage_options=dict(storage_options) or None,
+            ).schema
+        except (OSError, ValueError):
+            continue
+
+
+def _typed(column: pa.Field, stored: pa.Schema) -> pa.Field:
+    """Take a stored timestamp's type: by the id that the field states, else by its name."""
+    field_id = field_id_of(column)
+    named = [field for field in stored if field.name == column.name]
+    own = [field for field in stored if field_id_of(field) == field_id] or named
+    is_told = bool(own) and pa.types.is_timestamp(own[0].type)
+    return column.with_type(own[0].type) if is_told else column
+
+
+def when_made(
+    location: str, manifest: lance.LanceDataset, storage_options: StorageOptions
+) -> lance.LanceDataset:
+    """Give the version that made a namespace a partitioned one, for the version just before it.
+
+    Lance takes rows and metadata in two commits, so a creation leaves one version in between. It
+    has no table yet, and neither has the one that completes it.
+
+    Args:
+        location: The namespace.
+        manifest: A version of its manifest without any partition spec.
+        storage_options: Given to Lance.
+
+    Returns:
+        The next version; the given one where the namespace is none now either.
+
+    Raises:
+        SnapshotNotFound: It had tables then, or became partitioned only later.
+    """
+    latest = open_manifest(location, storage_options=storage_options)
+    if not has_specs(latest.metadata):
+        return manifest
+    listed = version_numbers(latest)
+
+    def is_made(version: int) -> bool:
+        return has_specs(open_manifest(location, version, None, storage_options).metadata)
+
+    first = listed[bisect_left(listed, True, key=is_made)]
+    if first == manifest.version + 1 and not manifest.count_rows(f"object_type = '{TABLE}'"):
+        return open_manifest(location, first, None, storage_options)
+    raise SnapshotNotFound(
+        location=location,
+        asked=f"at version {manifest.version}",
+        existing="it is a partitioned namespace since version"
+        f" {first}, and its versions from there are {first} to {listed[-1]}",
+    )
+
 
 _NO_OPTIONS: StorageOptions = MappingProxyType({})
 

@@ -6,13 +6,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pennon.metadata_tables.changes_table import CHANGES
-from pennon.metadata_tables.files_table import FILES
-from pennon.metadata_tables.history_table import HISTORY
-from pennon.metadata_tables.manifest_table import MANIFEST_ROWS
-from pennon.metadata_tables.partitions_table import PARTITIONS
-from pennon.metadata_tables.refs_table import REFS
-from pennon.metadata_tables.snapshots_table import SNAPSHOTS
-from pennon.metadata_tables.specs_table import SPECS
+from pennon.metadata_tables.partition_tables import FILES, PARTITIONS
+from pennon.metadata_tables.version_tables import HISTORY, MANIFEST_ROWS, REFS, SNAPSHOTS, SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,7 +1,6 @@
 """The library's door: tables as Python objects, without Spark and Java."""
 
-from pennon.namespace.lake import Lake, connect
-from pennon.namespace.opening import create_namespace, open_namespace
+from pennon.namespace.lake import Lake, connect, create_namespace, open_namespace
 from pennon.namespace.partitioned_namespace import PartitionedNamespace
 from pennon.namespace.rows.row_scan import Scan, read_plan
 

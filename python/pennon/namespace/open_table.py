@@ -4,31 +4,213 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
+from html import escape
 from typing import TYPE_CHECKING, Final, Self
 
+import pyarrow as pa
+
 from pennon.arguments import as_names, check_least, checked_methods
-from pennon.catalog.tables.loaded_table import Table, load
-from pennon.catalog.tables.opened_location import check_is_there, missed_by_name
-from pennon.catalog.tables.row_history import read_changes
-from pennon.errors import NamespacePinned, PennonError
-from pennon.manifest.versions.dataset_history import dataset_history
-from pennon.manifest.versions.history import HistoryEntry, history
+from pennon.catalog.columns.spark_types import arrow_type, spark_schema
+from pennon.catalog.partitioning import partitioned_by
+from pennon.catalog.table_name import by_name
+from pennon.catalog.tables.loaded_table import (
+    Table,
+    check_is_there,
+    load,
+    missed_by_name,
+    read_changes,
+)
+from pennon.errors import (
+    ArgumentRefused,
+    DefaultNotOfType,
+    NamespacePinned,
+    PennonError,
+    TableNotFound,
+)
+from pennon.maintenance.read_failures import naming_causes_at
+from pennon.manifest.versions.history import HistoryEntry, dataset_history, history
 from pennon.manifest.versions.tags import Tag, tags_of
-from pennon.namespace.description import described, described_html
-from pennon.namespace.metadata_read import read_metadata_table
+from pennon.metadata_tables import Selection, tables_of
 from pennon.namespace.upkeep import Maintenance
+from pennon.predicate.values.literals import to_expression, type_named
 from pennon.predicate.values.time_units import EPOCH
+from pennon.spec.column_names import column_path
+from pennon.spec.write_order import value_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pennon.catalog.configured_catalog import Catalog
     from pennon.manifest import Snapshot
     from pennon.spec.partition_spec import PartitionSpec
 
-__all__ = ["OpenTable"]
+__all__ = ["OpenTable", "added", "altered", "property_changes", "renamed"]
+
+_Change = dict[str, object]
+
+
+def added(
+    name: str,
+    data_type: pa.DataType,
+    *,
+    nullable: bool,
+    default: object,
+    comment: str | None,
+) -> _Change:
+    """Describe a column that is added.
+
+    Args:
+        name: Its path, with dots; a name that has one itself in backquotes.
+        data_type: Its type.
+        nullable: Whether it may be NULL.
+        default: Its value in rows that are there; None for NULL.
+        comment: Its comment.
+
+    Raises:
+        DefaultNotOfType: The default is no value of the type.
+        ArgumentRefused: The type is nested, which only Spark SQL writes a default of.
+    """
+    spark_type = _spark_type(name, data_type)
+    change: _Change = {
+        "change": "add_column",
+        "column": column_path(name),
+        "type": spark_type,
+        "nullable": nullable,
+        "comment": comment,
+    }
+    if default is not None:
+        value = _default(name, data_type, arrow_type(spark_type, name), default)
+        change["default"] = _spark_literal(value)
+        change["initial"] = value_to_json(value)
+    return change
+
+
+def renamed(name: str, to: str) -> _Change:
+    """Describe a column that gets another name."""
+    return {"change": "rename_column", "column": column_path(name), "new_name": to}
+
+
+def altered(
+    name: str, data_type: pa.DataType | None, *, nullable: bool | None, comment: str | None
+) -> Iterator[_Change]:
+    """Describe what changes of a column.
+
+    Raises:
+        ArgumentRefused: Nothing does.
+    """
+    if data_type is None and nullable is None and comment is None:
+        raise ArgumentRefused(
+            function="alter_column",
+            parameter="type",
+            why="it is None, and so are nullable and comment",
+            expected="one of them",
+        )
+    column = column_path(name)
+    if data_type is not None:
+        yield {"change": "update_type", "column": column, "type": _spark_type(name, data_type)}
+    if nullable is not None:
+        yield {"change": "update_nullability", "column": column, "nullable": nullable}
+    if comment is not None:
+        yield {"change": "update_comment", "column": column, "comment": comment}
+
+
+def property_changes(properties: Mapping[str, str | None]) -> Iterator[_Change]:
+    """Describe properties that are set, or with None removed."""
+    for name, value in properties.items():
+        if value is None:
+            yield {"change": "remove_property", "property": name}
+        else:
+            yield {"change": "set_property", "property": name, "value": value}
+
+
+def _default(
+    name: str, data_type: pa.DataType, stored_type: pa.DataType, default: object
+) -> pa.Scalar:
+    """Give a default as the column stores it, which may have another unit or width."""
+    if pa.types.is_nested(data_type):
+        raise ArgumentRefused(
+            function="add_column",
+            parameter="default",
+            why=f"column {name} is of type {data_type}, and a default is a single value",
+            expected="none, and update the rows that are there",
+        )
+    try:
+        return pa.scalar(default, data_type).cast(stored_type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise DefaultNotOfType(column=name, default=repr(default), type=data_type) from error
+
+
+def _spark_literal(value: pa.Scalar) -> str:
+    literal = to_expression(value)
+    if pa.types.is_timestamp(value.type) and value.type.tz is None:
+        # What DataFusion calls so has no zone; in Spark it has the session's.
+        literal.set("to", type_named("TIMESTAMP_NTZ"))
+    return literal.sql(dialect="spark")
+
+
+def _spark_type(name: str, data_type: pa.DataType) -> object:
+    struct = spark_schema(pa.schema([pa.field(name, data_type)]))
+    fields = struct["fields"]
+    return fields[0]["type"] if isinstance(fields, list) else None
+
+
+def described(table: Table, *, is_pinned: bool) -> str:
+    """Describe a table in one line.
+
+    Args:
+        table: The table.
+        is_pinned: Whether it stays at its version.
+    """
+    snapshot = table.snapshot
+    fields = ", ".join(partitioned_by(snapshot.current_spec, snapshot.schema)) or "nothing"
+    version = f"version {snapshot.version}{', read only' if is_pinned else ''}"
+    columns = len(snapshot.schema.arrow)
+    plural = "" if columns == 1 else "s"
+    return (
+        f"PartitionedNamespace({table.name}, {version}, {columns} column{plural},"
+        f" partitioned by {fields})"
+    )
+
+
+def described_html(table: Table) -> str:
+    """Describe a table as HTML: its columns, and how it is partitioned."""
+    snapshot = table.snapshot
+    fields = ", ".join(partitioned_by(snapshot.current_spec, snapshot.schema)) or "nothing"
+    rows = "".join(
+        f"<tr><td>{escape(column.name)}</td><td>{escape(str(column.type))}"
+        f"{'' if column.nullable else ' not null'}</td></tr>"
+        for column in snapshot.schema.arrow
+    )
+    return (
+        f"<p><b>{escape(table.name)}</b>, version {snapshot.version},"
+        f" partitioned by {escape(fields)}</p>"
+        f"<table><tr><th>column</th><th>type</th></tr>{rows}</table>"
+    )
+
+
+def read_metadata_table(table: Table, name: str) -> pa.Table:
+    """Read all rows of a metadata table.
+
+    Args:
+        table: The table at a version.
+        name: The metadata table.
+
+    Raises:
+        TableNotFound: There is none of that name; lists those there are. Or the table was dropped.
+        TableMadeAnew: It was, and another one was made in its place.
+        SnapshotExpired: The version has expired.
+    """
+    metadata_tables = tables_of(has_manifest=table.stored.has_manifest)
+    definition = metadata_tables.get(name.lower())
+    if definition is None:
+        near = f"the metadata tables of {table.name} are {', '.join(sorted(metadata_tables))}"
+        raise TableNotFound(table=f"{table.name}.{name}", near=near)
+    with by_name(table.name), naming_causes_at(table.snapshot):
+        schema = definition.schema(table.snapshot)
+        parts = definition.rows(table.snapshot, Selection(tuple(schema.names)))
+        tables = [part.select(schema.names).cast(schema) for part in parts]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
 
 _LOG: Final = logging.getLogger(__name__)
 _MICROSECOND: Final = timedelta(microseconds=1)

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from pennon.arguments import checked_methods
 from pennon.catalog.ddl import alter
-from pennon.catalog.ddl.tag_change import change_tag
-from pennon.catalog.ddl.tag_statement import TagChange
+from pennon.catalog.ddl.table_statement import TagChange, change_tag
 from pennon.catalog.partitioning import FieldChange
 from pennon.errors import ArgumentRefused
-from pennon.namespace.column_change import added, altered, property_changes, renamed
+from pennon.namespace.open_table import added, altered, property_changes, renamed
 from pennon.namespace.table_rows import TableRows
 from pennon.spec.column_names import column_path
-from pennon.transforms.transform_text import parse_transform
+from pennon.transforms.registry import parse_transform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,16 +8,13 @@ import pyarrow as pa
 
 from pennon.arguments import as_names, checked_methods
 from pennon.catalog.tables.loaded_table import Table
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import ArgumentRefused
 from pennon.namespace.open_table import OpenTable
-from pennon.namespace.rows.beside_maintenance import run_beside_maintenance
-from pennon.namespace.rows.row_delete import delete_where
 from pennon.namespace.rows.row_merge import Merge
 from pennon.namespace.rows.row_scan import Scan
-from pennon.namespace.rows.row_source import batches_of
-from pennon.namespace.rows.row_update import update_where
-from pennon.namespace.rows.row_write import write_rows
+from pennon.namespace.rows.row_update import delete_where, run_beside_maintenance, update_where
+from pennon.namespace.rows.row_write import batches_of, write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,17 +13,17 @@ from pennon.arguments import (
     check_one_of,
     checked_methods,
 )
-from pennon.catalog.tables.opened_location import missed_by_name
+from pennon.catalog.tables.loaded_table import missed_by_name
 from pennon.errors import ArgumentRefused
 from pennon.maintenance.checks.check import CHECK
 from pennon.maintenance.compact import COMPACT, DEFAULT_TARGET_BYTES
 from pennon.maintenance.expire import EXPIRE_SNAPSHOTS
-from pennon.maintenance.leaves.progress import no_progress
+from pennon.maintenance.leaves.leaf_files import no_progress
 from pennon.maintenance.procedures import SET_TRANSACTION_MODE
 from pennon.maintenance.repair import REPAIR
 from pennon.maintenance.rewrite_partitions import REWRITE_PARTITIONS
 from pennon.maintenance.rollback import ROLLBACK
-from pennon.maintenance.statistics.analyze import ANALYZE
+from pennon.maintenance.statistics import ANALYZE
 from pennon.maintenance.vacuum import VACUUM
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from pennon.maintenance.checks.findings import CheckReport
     from pennon.maintenance.compact import Compacted
     from pennon.maintenance.expire import Expired
-    from pennon.maintenance.leaves.progress import Progress
+    from pennon.maintenance.leaves.leaf_files import Progress
     from pennon.maintenance.repair import Repaired
     from pennon.maintenance.rewrite_partitions import RewrittenPartitions
-    from pennon.maintenance.statistics.analyze import Analyzed
+    from pennon.maintenance.statistics import Analyzed
     from pennon.maintenance.vacuum import Vacuumed
     from pennon.transaction.mode_change import ChangedMode
 

@@ -1,7 +1,7 @@
 """A query's plan as one tree: decoded once, walked by grouping and by pushdown."""
 
-from pennon.plan.aggregate_call import AggregateCall
 from pennon.plan.nodes import (
+    AggregateCall,
     Column,
     Expand,
     Expanded,
@@ -22,9 +22,10 @@ from pennon.plan.nodes import (
     SortKey,
     Union,
     Window,
+    WindowCall,
+    WindowFrame,
 )
 from pennon.plan.tree import Plan, children_of, is_one_row, is_repeatable
-from pennon.plan.window_calls import WindowCall, WindowFrame
 
 __all__ = [
     "AggregateCall",

@@ -14,14 +14,91 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from pennon.predicate.spark_expression import UNWRITTEN, SparkExpression
+from pennon.predicate.typed import UNWRITTEN, SparkExpression
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pennon.plan.aggregate_call import AggregateCall
-    from pennon.plan.window_calls import WindowCall
-    from pennon.spec.functions.partition_layout import Layout, LayoutFunction
+    from pennon.spec.functions import Layout, LayoutFunction
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """``sum``, ``count``, ``min``, ``max``, ``bit_and``, a variance, ``corr``, and the like.
+
+    Args:
+        output: Attribute of the result.
+        name: The function; ``count_distinct`` and ``sum_distinct`` are of different values.
+        argument: Its argument.
+        type: Type of the result; None if unknown.
+        others: Its other arguments.
+    """
+
+    output: int
+    name: str
+    argument: SparkExpression
+    type: pa.DataType | None
+    others: tuple[SparkExpression, ...] = ()
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it is ``count(*)``, which Spark writes as a count of ones."""
+        counted = self.argument.tree
+        return self.name == "count" and isinstance(counted, exp.Literal) and counted.this == "1"
+
+    @property
+    def is_distinct(self) -> bool:
+        """Whether the parts of a group give the whole's result by their values only."""
+        return self.name in ("count_distinct", "sum_distinct")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFrame:
+    """Which rows around one a function sees.
+
+    Args:
+        unit: ``ROWS``, or ``RANGE``: peers by the order come in together.
+        lower: Where it begins, as Spark writes it: ``UNBOUNDED PRECEDING``, ``CURRENT ROW``, or a
+            number of rows, a negative one before the row.
+        upper: Where it ends.
+    """
+
+    unit: str
+    lower: str
+    upper: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole partition."""
+        return (self.lower, self.upper) == ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A function over the rows of a window.
+
+    Args:
+        output: Attribute of the result.
+        name: The function; None where it is not known.
+        arguments: Its arguments.
+        frame: The rows that it sees; None where it has a frame of its own.
+        type: Type of the result; None if unknown.
+        ignores_nulls: Whether it looks for values that are not NULL.
+    """
+
+    output: int
+    name: str | None
+    arguments: tuple[SparkExpression, ...]
+    frame: WindowFrame | None
+    type: pa.DataType | None
+    ignores_nulls: bool = False
+
+    @property
+    def depends_on_ties(self) -> bool:
+        """Whether rows that the order holds equal may get each other's results."""
+        if self.name in ("rank", "dense_rank", "percent_rank", "cume_dist"):
+            return False
+        return self.frame is None or not (self.frame.is_whole or self.frame.unit == "RANGE")
 
 
 class JoinType(StrEnum):
@@ -390,3 +467,22 @@ PlanNode = (
     | Pass
     | Opaque
 )
+
+
+def name_of(node: PlanNode) -> str:
+    """Name an operator that stays in Spark.
+
+    Example:
+        >>> name_of(Opaque((0,), "Range")), name_of(Pass(0, "explode"))
+        ('the operator Range', 'the operator explode')
+    """
+    match node:
+        case Opaque(children=(), name=name) if name:
+            return f"rows of no table of Pennon ({name})"
+        case Opaque(name=name) | Pass(name=name) if name:
+            return f"the operator {name}"
+        case Offset():
+            return "OFFSET of rows without an order"
+        case Limit():
+            return "the first rows by an order, within a query of several tasks"
+    return "an operator that stays in Spark"

@@ -2,25 +2,38 @@
 
 A plan opens no leaf in strong mode: versions and statistics stand in the manifest. A leaf whose
 version the manifest does not name (weak mode) is resolved once and pinned.
+
+Pins the leaf versions that the manifest leaves open: the newest one, a branch, a tag.
+
+It is done once per query, so that all its tasks, retries and speculation read the same rows.
+
+The sort order that the rows of a scan's partitions are known to have.
+
+An order counts only where every chosen partition has a record of it, made by the commit that wrote
+the very version that is read. What another writer appended, compacted or rewrote has another
+version; a changed write order or column type makes another order of it. Unknown means none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Final, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.caching import combined_identity
 from pennon.errors import UnknownColumn
+from pennon.leaf.dataset import ResolvedLeaf, resolve_reference
 from pennon.manifest.column_bounds import BESIDE
-from pennon.manifest.format.columns import PARTITION_PREFIX
+from pennon.manifest.format.column_statistics import IS_COUNTED, RECORDED_ORDER
 from pennon.manifest.format.names import spec_version_of
-from pennon.manifest.format.statistics import IS_COUNTED
-from pennon.planning.binding.bind import bind
+from pennon.manifest.format.rows import PARTITION_PREFIX
+from pennon.planning.binding.bind import bind, without_contradiction
 from pennon.planning.binding.bound_predicate import (
     FALSE,
     TRUE,
@@ -30,23 +43,130 @@ from pennon.planning.binding.bound_predicate import (
     conjuncts,
     fixed_values,
 )
-from pennon.planning.binding.contradictions import without_contradiction
 from pennon.planning.binding.source_columns import resolve_column
-from pennon.planning.manifest_query import manifest_query
-from pennon.planning.pinned_versions import pinned
-from pennon.planning.projection.metadata_sources import known_columns
-from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, row_condition
+from pennon.planning.manifest_query import (
+    NO_RESIDUAL,
+    exact_and_whole,
+    exact_filter,
+    manifest_query,
+    row_condition,
+)
+from pennon.planning.projection.possible_partitions import known_columns
 from pennon.planning.statistics_pruning import has_possible_row, may_match_at, may_prune
-from pennon.predicate.comparison import Operator
+from pennon.predicate.condition import Operator
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
-from pennon.spec.column_names import column_path
-from pennon.spec.value_text import python_rows
+from pennon.spec.column_names import column_path, python_rows
+from pennon.spec.write_order import WriteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pennon.manifest.snapshot import Snapshot
+    from pennon.spec.write_order import OrderColumn
+
+__all__ = ["known_order", "mergeable_scans"]
+
+_OPENING_THREADS = 16
+_REFERENCES = ("read_branch", "read_tag")
+
+
+def pinned(snapshot: Snapshot, leaves: pa.Table) -> tuple[pa.Table, str]:
+    """Give every leaf a version, and those that are read at a branch that branch's location.
+
+    Args:
+        snapshot: The namespace.
+        leaves: What ``Snapshot.leaves`` found.
+
+    Returns:
+        The same rows without ``read_branch`` and ``read_tag``, no ``read_version`` NULL; and the
+        identity of the leaves as they were found, the namespace's own where it names them all.
+
+    Raises:
+        LeafMissing: A leaf, its branch or its tag is not there.
+
+    Spec: "Read Behavior".
+    """
+    open_ended = pc.is_null(leaves["read_version"])
+    names = [name for name in _REFERENCES if name in leaves.column_names]
+    for name in names:
+        open_ended = pc.or_(open_ended, pc.is_valid(leaves[name]))
+    if not pc.any(open_ended, min_count=0).as_py():
+        return leaves.drop_columns(names), snapshot.identity
+    asked = leaves.filter(open_ended).select(["location", "read_version", *names]).to_pylist()
+
+    def resolve(row: dict[str, object]) -> ResolvedLeaf:
+        branch, tag = (row.get(name) for name in _REFERENCES)
+        return resolve_reference(
+            snapshot.location,
+            str(row["location"]),
+            (branch if isinstance(branch, str) else None, tag if isinstance(tag, str) else None),
+            version if isinstance(version := row["read_version"], int) else None,
+            snapshot.storage_options,
+        )
+
+    with ThreadPoolExecutor(_OPENING_THREADS) as pool:
+        resolved = list(pool.map(resolve, asked))
+    mask = open_ended.combine_chunks()
+    for name, attribute in (("location", "location"), ("read_version", "version")):
+        column = leaves[name].combine_chunks()
+        values = pa.array([getattr(leaf, attribute) for leaf in resolved], column.type)
+        filled = pc.replace_with_mask(column, mask, values)
+        leaves = leaves.set_column(leaves.column_names.index(name), name, filled)
+    identities = (leaf.identity for leaf in resolved)
+    return leaves.drop_columns(names), combined_identity([snapshot.identity, *identities])
+
+
+# Files that one task merges at most: each is open with a batch of its rows.
+_MOST_MERGED: Final = 64
+
+
+def known_order(plan: ScanPlan, names: Sequence[str]) -> tuple[OrderColumn, ...]:
+    """Give the order of every fragment of the chosen partitions, as far as it can be seen.
+
+    Args:
+        plan: The chosen partitions.
+        names: The top-level columns of the scan's output.
+
+    Returns:
+        The longest beginning of the table's write order that is in the output; nothing where some
+        partition is not known to be in it.
+    """
+    leaves = plan.table
+    order = WriteOrder.known(plan.snapshot.properties, plan.snapshot.schema)
+    if order is None or RECORDED_ORDER not in leaves.column_names:
+        return ()
+    versions = leaves["read_version"].cast(pa.utf8())
+    keys = pc.binary_join_element_wise(versions, order.identity, " ")
+    is_known = pc.fill_null(pc.equal(leaves[RECORDED_ORDER], keys), fill_value=False)
+    is_known = pc.and_(is_known, pc.less_equal(_num_files(leaves), _MOST_MERGED))
+    return order.prefix(names) if pc.all(is_known, min_count=0).as_py() else ()
+
+
+def mergeable_scans(assigned: pa.Table, leaves: Mapping[int, pa.Table]) -> list[int]:
+    """List the scans of which no task has too many files to merge them.
+
+    Args:
+        assigned: What is read under each key: scan, key, leaf, first_fragment and end_fragment.
+        leaves: For each scan whose table has a write order, its chosen partitions.
+    """
+    mergeable: list[int] = []
+    for scan in leaves.keys() & set(pc.unique(assigned["scan"]).to_pylist()):
+        is_read = pc.and_(pc.equal(assigned["scan"], scan), pc.is_valid(assigned["leaf"]))
+        rows = assigned.filter(is_read)
+        of_part = pc.subtract(rows["end_fragment"], rows["first_fragment"]).cast(pa.int64())
+        files = pc.coalesce(of_part, pc.take(_num_files(leaves[scan]), rows["leaf"]))
+        by_key = pa.table({"key": rows["key"], "files": files}).group_by("key")
+        most = pc.max(by_key.aggregate([("files", "sum")])["files_sum"])
+        if (most.as_py() or 0) <= _MOST_MERGED:
+            mergeable.append(scan)
+    return sorted(mergeable)
+
+
+def _num_files(leaves: pa.Table) -> pa.ChunkedArray:
+    """Count the fragments of each leaf; more than can be merged where they are not known."""
+    return pc.fill_null(leaves["num_fragments"], _MOST_MERGED + 1)
+
 
 _SHOWN = 3
 

@@ -31,16 +31,16 @@ from pennon.planning.binding.bound_predicate import (
     SourceColumn,
     columns,
 )
-from pennon.planning.computed_bounds import can_be_true, deciding_columns
-from pennon.predicate.comparison import Comparison, Operator
+from pennon.planning.possible_values import can_be_true, deciding_columns
+from pennon.predicate.condition import Comparison, Operator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from pennon.manifest.column_bounds import ColumnBounds
     from pennon.manifest.snapshot import Snapshot
-    from pennon.manifest.statistics_texts import ColumnBounds
 
 __all__ = ["counted_columns", "has_possible_row", "may_match_at", "may_prune"]
 

@@ -5,22 +5,334 @@ NULL rules: the condition of every comparison is NULL for NULL, save IS [NOT] NU
 Floats: Spark holds NaN equal to NaN and greater than all else, and -0.0 equal to 0.0. DataFusion
 orders by sign and bits (-0.0 below 0.0), Lance follows IEEE for zeros; so zeros are written as
 both, and NaN as ``isnan``.
+
+A comparison of one column with literals, the input of a transform's projection.
+
+NULL rules: every operator but IS NULL and IS NOT NULL is never true for NULL, and the
+literals themselves are never NULL: ``c = NULL`` is no comparison but the constant NULL.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.comparison import Comparison, Operator
-from pennon.predicate.values.literal_list import LiteralList
-from pennon.predicate.values.literals import to_expression
+from pennon.errors import InternalError
+from pennon.predicate.values.conversion import to_text
+from pennon.predicate.values.literals import LiteralList, to_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+__all__ = ["quoted_columns", "reference_path", "referenced_paths", "replaced_references"]
+
+
+def operands(condition: exp.Expr, connector: type[exp.Connector]) -> list[exp.Expression]:
+    """List the operands of a chain of one connector, whose tree may be as deep as it is long.
+
+    Returns:
+        The operands without parentheses around them; a condition of another form alone.
+
+    Example:
+        >>> chain = exp.condition("a AND (b AND (c OR d))")
+        >>> [operand.sql() for operand in operands(chain, exp.And)]
+        ['a', 'b', 'c OR d']
+    """
+    listed: list[exp.Expression] = []
+    waiting = [condition]
+    while waiting:
+        bare = waiting.pop().unnest()
+        if isinstance(bare, connector):
+            waiting += [bare.expression, bare.this]
+        else:
+            listed.append(cast("exp.Expression", bare))
+    return listed
+
+
+def and_all(conditions: Iterable[exp.Expr]) -> exp.Expression:
+    """Join by AND; nothing is TRUE.
+
+    Example:
+        >>> and_all([exp.column("a"), exp.true(), exp.column("a")]).sql()
+        'a'
+    """
+    return _joined(conditions, exp.And, neutral=True)
+
+
+def or_all(conditions: Iterable[exp.Expr]) -> exp.Expression:
+    """Join by OR; nothing is FALSE.
+
+    Example:
+        >>> or_all([exp.column("a"), exp.true()]).sql()
+        'TRUE'
+    """
+    return _joined(conditions, exp.Or, neutral=False)
+
+
+def is_true(condition: exp.Expr) -> bool:
+    """Whether a condition is the literal TRUE."""
+    return isinstance(condition, exp.Boolean) and bool(condition.this)
+
+
+def is_false(condition: exp.Expr) -> bool:
+    """Whether a condition is the literal FALSE."""
+    return isinstance(condition, exp.Boolean) and not condition.this
+
+
+def _joined(
+    conditions: Iterable[exp.Expr], connector: type[exp.And | exp.Or], *, neutral: bool
+) -> exp.Expression:
+    kept: dict[exp.Expression, None] = {}
+    for condition in conditions:
+        for operand in operands(condition, connector):
+            if not isinstance(operand, exp.Boolean):
+                kept[operand] = None
+            elif bool(operand.this) is not neutral:
+                return operand
+    if len(kept) == 1:
+        return next(iter(kept))
+    if not kept:
+        return exp.Boolean(this=neutral)
+    return _tree(connector, [_enclosed(operand) for operand in kept])
+
+
+def _enclosed(operand: exp.Expression) -> exp.Expression:
+    return exp.Paren(this=operand) if isinstance(operand, exp.Connector) else operand
+
+
+def _tree(connector: type[exp.And | exp.Or], parts: Sequence[exp.Expression]) -> exp.Expression:
+    """Build a shallow tree, so that thousands of operands do not nest thousands deep."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return connector(this=_tree(connector, parts[:half]), expression=_tree(connector, parts[half:]))
+
+
+class Operator(StrEnum):
+    """What a comparison asks of its column."""
+
+    EQUAL = "="
+    NOT_EQUAL = "<>"
+    LESS = "<"
+    LESS_OR_EQUAL = "<="
+    GREATER = ">"
+    GREATER_OR_EQUAL = ">="
+    IN = "IN"
+    NOT_IN = "NOT IN"
+    IS_NULL = "IS NULL"
+    IS_NOT_NULL = "IS NOT NULL"
+    STARTS_WITH = "STARTS WITH"
+    NOT_STARTS_WITH = "NOT STARTS WITH"
+
+    @property
+    def negated(self) -> Operator:
+        """The operator that is true exactly where this one is false (NULL stays NULL)."""
+        return _NEGATED[self]
+
+    @property
+    def flipped(self) -> Operator:
+        """The operator with its sides exchanged: ``5 < c`` is ``c > 5``."""
+        return _FLIPPED.get(self, self)
+
+    @property
+    def is_unary(self) -> bool:
+        """Whether the operator takes no literal."""
+        return self in (Operator.IS_NULL, Operator.IS_NOT_NULL)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the operator takes any number of literals."""
+        return self in (Operator.IN, Operator.NOT_IN)
+
+
+_NEGATED = {
+    Operator.EQUAL: Operator.NOT_EQUAL,
+    Operator.NOT_EQUAL: Operator.EQUAL,
+    Operator.LESS: Operator.GREATER_OR_EQUAL,
+    Operator.LESS_OR_EQUAL: Operator.GREATER,
+    Operator.GREATER: Operator.LESS_OR_EQUAL,
+    Operator.GREATER_OR_EQUAL: Operator.LESS,
+    Operator.IN: Operator.NOT_IN,
+    Operator.NOT_IN: Operator.IN,
+    Operator.IS_NULL: Operator.IS_NOT_NULL,
+    Operator.IS_NOT_NULL: Operator.IS_NULL,
+    Operator.STARTS_WITH: Operator.NOT_STARTS_WITH,
+    Operator.NOT_STARTS_WITH: Operator.STARTS_WITH,
+}
+
+_FLIPPED = {
+    Operator.LESS: Operator.GREATER,
+    Operator.LESS_OR_EQUAL: Operator.GREATER_OR_EQUAL,
+    Operator.GREATER: Operator.LESS,
+    Operator.GREATER_OR_EQUAL: Operator.LESS_OR_EQUAL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """An operator and its literals, which have the Arrow type of the column.
+
+    Args:
+        operator: What is asked.
+        literals: None for IS [NOT] NULL, any number for [NOT] IN, else exactly one; never NULL.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> print(Comparison(Operator.LESS, (pa.scalar(5),)))
+        < 5
+    """
+
+    operator: Operator
+    literals: tuple[pa.Scalar, ...] = ()
+
+    def __post_init__(self) -> None:
+        count = len(self.literals)
+        fits = count == 0 if self.operator.is_unary else self.operator.is_list or count == 1
+        if not fits or not all(literal.is_valid for literal in self.literals):
+            raise InternalError(what=f"the comparison {self} has the wrong literals")
+
+    @property
+    def literal(self) -> pa.Scalar:
+        """The one literal of an operator that takes one."""
+        if len(self.literals) != 1:
+            raise InternalError(what=f"the comparison {self} has not one literal")
+        return self.literals[0]
+
+    @property
+    def values(self) -> tuple[object, ...]:
+        """The literals as Python values."""
+        return tuple(literal.as_py() for literal in self.literals)
+
+    def __str__(self) -> str:
+        return " ".join([str(self.operator), *(str(to_text(literal)) for literal in self.literals)])
+
+
+_UTC: Final = frozenset(
+    {"UTC", "Z", "GMT", "ETC/UTC", "ETC/GMT", "UCT", "ZULU", "+00:00", "UTC+00:00", "GMT+00:00"}
+)
+
+
+class Declined(Exception):
+    """DataFusion is not known to compute this as Spark does: Spark computes it itself.
+
+    Args:
+        why: What is not known.
+    """
+
+    def __init__(self, *, why: str) -> None:
+        super().__init__(why)
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics:
+    """What a session means by its expressions.
+
+    Args:
+        ansi: Whether an overflow is an error; otherwise it wraps or is NULL.
+        is_utc: Whether timestamps with a zone turn into dates, and their parts, in UTC.
+        is_tried: Whether an overflow is NULL (``try_add``), also where it would wrap.
+        zone_offsets: The offsets of the session's zone, as ``ZoneOffsets`` takes them, where what
+            is computed may use them.
+        in_fragments: Whether it is computed where the functions of fragments are known.
+    """
+
+    ansi: bool = True
+    is_utc: bool = False
+    is_tried: bool = False
+    zone_offsets: tuple[int, ...] = ()
+    in_fragments: bool = False
+
+    @property
+    def tried(self) -> Semantics:
+        """What an operator means that is NULL where it would be an error."""
+        return replace(self, ansi=False, is_tried=True)
+
+
+def is_utc_zone(time_zone: str) -> bool:
+    """Whether a session's time zone is UTC by any of its usual names.
+
+    Example:
+        >>> is_utc_zone("Etc/UTC"), is_utc_zone("Europe/London")
+        (True, False)
+    """
+    return time_zone.upper() in _UTC
+
+
+def reference_path(node: exp.Expr) -> tuple[str, ...] | None:
+    """Give the names of a column reference from the top; None when the node is no column.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> reference_path(parse_one("a.b")), reference_path(parse_one("a + b"))
+        (('a', 'b'), None)
+    """
+    if isinstance(node, exp.Dot):
+        outer = reference_path(node.this)
+        inner = node.expression
+        return (
+            None if outer is None or not isinstance(inner, exp.Identifier) else (*outer, inner.name)
+        )
+    return tuple(part.name for part in node.parts) if isinstance(node, exp.Column) else None
+
+
+def referenced_paths(tree: exp.Expr) -> set[tuple[str, ...]]:
+    """List the column references of a tree, nested fields as a whole.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> sorted(referenced_paths(parse_one("a + b.c > a")))
+        [('a',), ('b', 'c')]
+    """
+    return {path for _, path in _outermost(tree)}
+
+
+def replaced_references(
+    tree: exp.Expr, replacement: Callable[[tuple[str, ...]], exp.Expression]
+) -> exp.Expression:
+    """Replace every column reference of a tree that is nobody else's, in place.
+
+    Args:
+        tree: Without a parent.
+        replacement: What stands for a path, nested fields as a whole.
+
+    Returns:
+        The tree; another one where it was a column reference itself.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> replaced_references(parse_one("a + b.c"), lambda path: exp.column(path[-1])).sql()
+        'a + c'
+    """
+    root = exp.Paren(this=tree)
+    for inner, path in _outermost(root):
+        inner.replace(replacement(path))
+    whole: exp.Expression = root.this
+    whole.pop()
+    return whole
+
+
+def quoted_columns(names: Iterable[str]) -> list[exp.Expr]:
+    """Name columns as they are spelt.
+
+    Example:
+        >>> [column.sql() for column in quoted_columns(["a.b", "C"])]
+        ['"a.b"', '"C"']
+    """
+    return [exp.column(name, quoted=True) for name in names]
+
+
+def _outermost(tree: exp.Expr) -> list[tuple[exp.Expr, tuple[str, ...]]]:
+    return [
+        (inner, path)
+        for inner in tree.find_all(exp.Column, exp.Dot)
+        if (path := reference_path(inner)) is not None and not isinstance(inner.parent, exp.Dot)
+    ]
+
 
 # Lists from here on are one leaf of the tree.
 _LONG: Final = 20

@@ -18,10 +18,35 @@ from sqlglot import exp, generator, tokens
 from sqlglot.dialects.dialect import Dialect
 
 from pennon.errors import CompiledSqlglot
-from pennon.predicate.values.literal_list import LiteralList
-from pennon.predicate.values.literals import to_expression
-from pennon.predicate.values.long_lists import with_lists, without_long_lists
-from pennon.predicate.values.null_lists import with_null_safe_lists
+from pennon.predicate.values.literals import LiteralList, to_expression
+from pennon.predicate.values.long_lists import (
+    with_lists,
+    with_null_safe_lists,
+    with_short_lists,
+    without_long_lists,
+)
+
+_LONGEST: Final = 200
+
+
+def shortened_predicate(sql: str) -> str:
+    """Cut a predicate to what people read of one in an error, its long lists first.
+
+    Args:
+        sql: Of any length.
+
+    Returns:
+        At most 200 characters, and a sign that there is more.
+
+    Example:
+        >>> shortened_predicate("k = 3"), len(shortened_predicate("k = " + "x" * 1000))
+        ('k = 3', 201)
+        >>> shortened_predicate(f"k IN ({', '.join(map(str, range(60)))}) AND j")
+        'k IN (0, 1, 2, … 57 more) AND j'
+    """
+    text = with_short_lists(sql)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
 
 if not generator.__file__.endswith(".py"):  # a class of C, of which instances of ours cannot be
     raise CompiledSqlglot(place=generator.__file__)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pennon.grouping.resolve.join_tree import derive_keys
+from pennon.grouping.resolve.resolved_join import derive_keys
 from pennon.plan import (
     Expand,
     Group,
@@ -27,18 +27,17 @@ from pennon.plan import (
     Window,
     is_repeatable,
 )
-from pennon.pushdown.partners import PASSES, equal_pairs, input_of, other_side
+from pennon.pushdown.partners import MOST_PAIRS, PASSES, equal_pairs, input_of, other_side, sizes_of
 from pennon.pushdown.query import is_computed
-from pennon.pushdown.sizes import MOST_PAIRS, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from pennon.grouping.resolve.key_group import DerivedKeys, KeyGroup
+    from pennon.grouping.resolve.group_tree import DerivedKeys, KeyGroup
     from pennon.plan import Plan, PlanNode
-    from pennon.predicate.semantics import Semantics
-    from pennon.pushdown.sizes import Size
+    from pennon.predicate.condition import Semantics
+    from pennon.pushdown.partners import Size
 
 
 @dataclass(frozen=True, slots=True)

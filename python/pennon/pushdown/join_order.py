@@ -43,7 +43,7 @@ from pennon.plan import (
     children_of,
 )
 from pennon.pushdown.partners import PASSES, equal_pairs, input_of, other_side
-from pennon.pushdown.selects.join_conditions import conjuncts_of
+from pennon.pushdown.selects.joined import conjuncts_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

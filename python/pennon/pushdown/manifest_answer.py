@@ -8,6 +8,12 @@ where the manifest has counted every partition at the version that is read, and 
 is left for the rows: partition values decide all of them.
 
 NULL rules: those of SQL; a partition without rows has no part in any group, minimum or maximum.
+
+The exact column statistics in the manifest that can answer aggregates: extremes, NULL counts.
+
+They stand for the rows where they were counted of the very rows that are there, in every partition
+that counts. Bounds of floats do not distinguish the zeros, nor do they tell what is beside a NaN:
+a zero is no extreme, and where a column has a NaN its bounds are none.
 """
 
 from __future__ import annotations
@@ -22,17 +28,17 @@ from sqlglot import exp
 from pennon.errors import FragmentFailed
 from pennon.execution.engine import rows_over
 from pennon.execution.engine_failures import VALUE_FAILURES
+from pennon.manifest.column_bounds import column_bounds
+from pennon.manifest.format.column_statistics import is_counted_type
 from pennon.manifest.partition_struct import spec_versions
 from pennon.plan import Filter, Group, Project, Scan
-from pennon.planning.residual import NO_RESIDUAL
+from pennon.planning.manifest_query import NO_RESIDUAL
+from pennon.planning.reports.row_estimate import with_statistics
 from pennon.planning.scan_plan import plan_scan
-from pennon.predicate.connectives import operands
+from pennon.predicate.condition import Declined, operands
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.normalize import normalize
-from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import NTZ, ZONED, Typed, cast, is_null, is_plain
-from pennon.pushdown.constant_query import constant_query
-from pennon.pushdown.counted_values import counted_names, counted_values
 from pennon.pushdown.partition_times import SPEC_VERSION, PartitionTimes, time_spans
 from pennon.pushdown.query import FragmentQuery, FragmentWriter
 from pennon.pushdown.selects.selected import (
@@ -42,18 +48,93 @@ from pennon.pushdown.selects.selected import (
     selected_from,
     selected_table,
 )
+from pennon.pushdown.whole_query import constant_query
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pennon.plan import AggregateCall, Column, Output, PlanNode
     from pennon.planning import ScanPlan
-    from pennon.predicate.semantics import Semantics
-    from pennon.predicate.spark_expression import SparkExpression
+    from pennon.predicate.condition import Semantics
+    from pennon.predicate.typed import SparkExpression
     from pennon.pushdown.partition_times import TimeSpans
     from pennon.spec.partition_spec import PartitionSpec
 
 __all__ = ["manifest_answer"]
+
+
+def counted_names(attribute: int) -> tuple[str, str, str]:
+    """Name the statistics of a column: its least value, its greatest, how many are not NULL.
+
+    Example:
+        >>> counted_names(7)
+        ('least7', 'most7', 'values7')
+    """
+    return f"least{attribute}", f"most{attribute}", f"values{attribute}"
+
+
+def counted_values(
+    plan: ScanPlan, table: pa.Table, columns: Sequence[Column], ids: Mapping[str, int]
+) -> dict[str, pa.ChunkedArray]:
+    """Give the extremes of columns and how many values they have in each of some partitions.
+
+    Args:
+        plan: What a scan reads.
+        table: Rows of its partitions, those that have rows.
+        columns: Columns that the scan gives.
+        ids: The ids of the table's columns by name.
+
+    Returns:
+        What ``counted_names`` names, by the columns' attributes, the extremes in their types; for
+        the columns of which every partition has exact statistics. Extremes that bounds do not tell
+        are left out.
+
+    Raises:
+        StorageFailure: The storage refused.
+
+    Spec: "Manifest Table Schema" (metadata).
+    """
+    types = {field.id: field.field.type for field in plan.snapshot.schema.fields}
+    counted = {
+        ids[column.name]: column
+        for column in columns
+        if column.name in ids and column.type is not None and _has_bounds(column, types, ids)
+    }
+    if not counted or not table.num_rows:
+        return {}
+    leaves = with_statistics(plan, table)
+    if leaves is None:
+        return {}
+    answers: dict[str, pa.ChunkedArray] = {}
+    for number, bounds in column_bounds(
+        plan.snapshot, leaves, {number: types[number] for number in counted}
+    ).items():
+        if not pc.all(pc.and_(bounds.is_known, bounds.is_exact)).as_py():
+            continue
+        column = counted[number]
+        least, most, values = counted_names(column.id)
+        for name, extremes in ((least, bounds.lower), (most, bounds.upper)):
+            if not bounds.has_nan and not _has_zero(extremes):
+                answers[name] = pa.chunked_array([extremes.cast(column.type)])
+        answers[values] = pc.subtract(table["num_rows"], bounds.null_count)
+    return answers
+
+
+def _has_zero(extremes: pa.Array) -> bool:
+    """Whether a bound of floats is a zero, of whichever sign."""
+    if not pa.types.is_floating(extremes.type):
+        return False
+    return bool(pc.any(pc.equal(extremes, 0.0), min_count=0).as_py())
+
+
+def _has_bounds(column: Column, types: Mapping[int, pa.DataType], ids: Mapping[str, int]) -> bool:
+    """Whether a column is of a type whose bounds are its values, as Spark has them, too."""
+    kind = types[ids[column.name]]
+    if column.type is None or not is_plain(column.type) or not is_counted_type(kind):
+        return False
+    is_alike = kind.equals(column.type) or pa.types.is_string(column.type)
+    return is_alike and not pa.types.is_boolean(kind)
+
 
 # How many rows a partition has; no attribute of a plan has that number.
 _ROWS: Final = "c-1"

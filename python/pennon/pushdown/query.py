@@ -26,39 +26,44 @@ from pennon.plan import (
     is_one_row,
     is_repeatable,
 )
-from pennon.plan.operator_names import name_of
+from pennon.plan.nodes import name_of
+from pennon.predicate.condition import Declined
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.expressions.nested_columns import carried_column
-from pennon.predicate.expressions.times.zoned_times import uses_zone
-from pennon.predicate.expressions.typed_expression import typed_expression
-from pennon.predicate.semantics import Declined
+from pennon.predicate.expressions.times import uses_zone
+from pennon.predicate.expressions.typed_expression import carried_column, typed_expression
 from pennon.predicate.typed import Typed, cast, is_carried, is_plain
 from pennon.pushdown.join_order import BuiltSides, filters_first
-from pennon.pushdown.known_ranges import range_below
-from pennon.pushdown.selects.aggregated import aggregated
-from pennon.pushdown.selects.filtered import filtered
-from pennon.pushdown.selects.grouped import Aggregate, grouped, is_over_groups
-from pennon.pushdown.selects.grouping_sets import grouping_sets
-from pennon.pushdown.selects.join_conditions import null_aware_pair
-from pennon.pushdown.selects.joined import joined, only_row, restricted_to_keys
-from pennon.pushdown.selects.ordered import Limits, first_rows, ordered_by
+from pennon.pushdown.partition_times import range_below
+from pennon.pushdown.selects.aggregated import (
+    Aggregate,
+    aggregated,
+    grouped,
+    grouping_sets,
+    is_over_groups,
+)
+from pennon.pushdown.selects.joined import joined, null_aware_pair, only_row, restricted_to_keys
 from pennon.pushdown.selects.selected import (
+    Limits,
     Selected,
+    filtered,
+    first_rows,
     named,
     only_columns,
+    ordered_by,
     quoted_columns,
+    repeated,
     selected_columns,
     selected_from,
     selected_table,
+    united,
 )
-from pennon.pushdown.selects.united import repeated, united
 from pennon.pushdown.selects.windowed import windowed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pennon.plan import AggregateCall, PlanNode
-    from pennon.predicate.semantics import Semantics
+    from pennon.predicate.condition import Semantics
     from pennon.pushdown.partners import Restriction
 
 _MOST_ORDERED: Final = 100_000  # rows that a task may hold to find the first ones

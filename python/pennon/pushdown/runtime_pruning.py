@@ -37,7 +37,7 @@ from pennon.pushdown.partners import (
     scan_columns,
 )
 from pennon.spec.partition_spec import leaf_prefix
-from pennon.transforms.evaluation.murmur3 import is_hashable, murmur3
+from pennon.transforms.murmur3 import is_hashable, murmur3
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pennon.pushdown.division import Division
     from pennon.pushdown.partners import Restriction
     from pennon.pushdown.query import FragmentQuery
-    from pennon.spec.functions.spec_functions import SpecFunction
+    from pennon.spec.functions import SpecFunction
 
 # A side is evaluated first where it reads less than this share of what it may rule out, or so few
 # bytes that it takes no time.

@@ -16,22 +16,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import InternalError
-from pennon.grouping.resolve.key_group import DerivedKeys
-from pennon.grouping.tasks.assignment import ASSIGNED, assign
+from pennon.grouping.resolve.group_tree import DerivedKeys
+from pennon.grouping.tasks import ASSIGNED, assign
 from pennon.planning.splits import pack
-from pennon.pushdown.sizes import HASH_TABLE_EXPANSION, holds_rows
+from pennon.pushdown.partners import HASH_TABLE_EXPANSION, holds_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from pennon.grouping.tasks.task_target import TaskTarget
+    from pennon.grouping.tasks import TaskTarget
     from pennon.plan import Plan
     from pennon.planning import ScanPlan
     from pennon.pushdown.candidates import Candidate
     from pennon.pushdown.division import Division
-    from pennon.spec.functions.partition_layout import LayoutFunction
+    from pennon.spec.functions import LayoutFunction
 
     Numbers = npt.NDArray[np.int64]
 

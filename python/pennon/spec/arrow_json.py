@@ -6,24 +6,154 @@ precision. So units and zones stand inside the type's name in Arrow's spelling
 directory namespace has it. Reading accepts the other spellings met in the wild: a bare
 ``timestamp`` (microseconds without zone), ``timestamp(us, UTC)``,
 ``Timestamp(Microsecond, Some("UTC"))``, ``decimal128(10, 2)``, ``string``, ``boolean``.
+
+Preserves keys of a schema's JSON that Pennon does not know.
+
+They are remembered by the field's id, which stays when a field is renamed or moved. A field that
+has none (an item of a fixed-size list, the entries of a map) is remembered by its name below the
+nearest one that has.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
 
-from pennon.errors import InvalidArrowJson
+from pennon.errors import CorruptJson, InvalidArrowJson
 
 __all__ = [
+    "UnknownKeys",
     "field_from_json",
     "field_to_json",
+    "object_from_text",
+    "object_or_empty",
+    "text_of",
     "type_from_json",
     "type_to_json",
+    "unknown_keys",
+    "with_unknown_keys",
 ]
+
+
+def object_from_text(text: str, key: str) -> dict[str, object]:
+    """Parse a JSON object.
+
+    Args:
+        text: The value of a metadata key.
+        key: The key, for errors.
+
+    Raises:
+        CorruptJson: The text is not JSON, or its value is not an object.
+
+    Example:
+        >>> object_from_text('{"id": 1}', "partition_spec_v1")
+        {'id': 1}
+
+    Spec: "Metadata Definition".
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CorruptJson(
+            key=key, problem=error.msg, line=error.lineno, column=error.colno
+        ) from error
+    if not isinstance(value, dict):
+        raise CorruptJson(
+            key=key, problem=f"expected an object, found {text[:40]!r}", line=1, column=1
+        )
+    return value
+
+
+def object_or_empty(text: str | None) -> dict[str, object]:
+    """Read a JSON object; an empty one where the text is none, as another writer may leave it.
+
+    Example:
+        >>> object_or_empty('{"num_rows": "3"}'), object_or_empty("[1]"), object_or_empty(None)
+        ({'num_rows': '3'}, {}, {})
+    """
+    try:
+        value = json.loads(text or "{}")
+    except json.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def text_of(written: object) -> str:
+    """Write JSON as the specification's examples have it: compact, keys in their order.
+
+    Example:
+        >>> text_of({"id": 1, "fields": []})
+        '{"id":1,"fields":[]}'
+
+    Spec: Appendix E.
+    """
+    return json.dumps(written, separators=(",", ":"), ensure_ascii=False)
+
+
+_Place = tuple[int | str, ...]
+UnknownKeys = Mapping[_Place, Mapping[str, Mapping[str, object]]]
+"""By field, the keys of the field (``field``) and those of its type (``type``)."""
+
+_FIELD_ID: Final = "lance:field_id"
+_FIELD_KEYS: Final = frozenset({"name", "nullable", "type", "metadata"})
+_TYPE_KEYS: Final = frozenset({"type", "fields", "length"})
+
+
+def unknown_keys(columns: Sequence[object]) -> UnknownKeys:
+    """Collect the unknown keys of JsonArrowField objects and of all below them.
+
+    Example:
+        >>> column = {"name": "a", "type": {"type": "int8"}, "metadata": {"lance:field_id": "3"}}
+        >>> unknown_keys([{**column, "tags": ["pii"]}])
+        {(3,): {'field': {'tags': ['pii']}}}
+    """
+    unknown: dict[_Place, Mapping[str, Mapping[str, object]]] = {}
+    for column in columns:
+        for place, written in _walk(column, ()):
+            data_type = written.get("type")
+            kept_by_place = {
+                "field": _others(written, _FIELD_KEYS),
+                "type": _others(data_type, _TYPE_KEYS) if isinstance(data_type, dict) else {},
+            }
+            kept = {name: keys for name, keys in kept_by_place.items() if keys}
+            if kept:
+                unknown[place] = kept
+    return unknown
+
+
+def with_unknown_keys(written: dict[str, object], known: UnknownKeys) -> dict[str, object]:
+    """Put the unknown keys of a column, and of all below it, back; the column is changed."""
+    if known:
+        for place, mapping in _walk(written, ()):
+            keys = known.get(place, {})
+            mapping.update(keys.get("field", {}))
+            data_type = mapping["type"]
+            if isinstance(data_type, dict):
+                data_type.update(keys.get("type", {}))
+    return written
+
+
+def _others(written: Mapping[str, object], known: frozenset[str]) -> dict[str, object]:
+    return {name: value for name, value in written.items() if name not in known}
+
+
+def _walk(written: object, above: _Place) -> Iterator[tuple[_Place, dict[str, object]]]:
+    """Give a field and all below it, each with its place."""
+    if not isinstance(written, dict):
+        return
+    metadata, data_type = written.get("metadata"), written.get("type")
+    stated = metadata.get(_FIELD_ID) if isinstance(metadata, dict) else None
+    text = str(stated)
+    place: _Place = (int(text),) if text.isdecimal() else (*above, str(written.get("name")))
+    yield place, written
+    below = data_type.get("fields") if isinstance(data_type, dict) else None
+    for child in below if isinstance(below, list) else ():
+        yield from _walk(child, place)
+
 
 _PLAIN: Final[Mapping[str, pa.DataType]] = {
     "null": pa.null(),

@@ -25,9 +25,15 @@ from pennon.errors import (
     PartitionSourceNotFound,
     TransformOnWrongType,
 )
-from pennon.spec.field_names import checked_name, default_name, level_name, unique_name
 from pennon.spec.partition_spec import PartitionField, PartitionSpec
-from pennon.spec.schema import NamespaceSchema, SchemaField
+from pennon.spec.schema import (
+    NamespaceSchema,
+    SchemaField,
+    checked_name,
+    default_name,
+    level_name,
+    unique_name,
+)
 from pennon.transforms.expression_checks import check_expression
 from pennon.transforms.registry import LEVELS, TransformCall
 from pennon.transforms.transform import Transform

@@ -18,8 +18,7 @@ from sqlglot.errors import SqlglotError
 
 from pennon.errors import InvalidPartitionSpec, PennonError
 from pennon.predicate.dialect import DataFusion
-from pennon.spec.arrow_json import type_from_json, type_to_json
-from pennon.spec.json_text import object_from_text, text_of
+from pennon.spec.arrow_json import object_from_text, text_of, type_from_json, type_to_json
 from pennon.transforms.expression_checks import check_constant
 from pennon.transforms.registry import expression as expression_transform
 from pennon.transforms.registry import from_json as transform_from_json

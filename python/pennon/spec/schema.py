@@ -8,32 +8,115 @@ values are no field to Lance; they take no id here either.
 
 As soon as the highest id ever given is higher than every id in use, it is kept in the schema's
 own metadata under ``pennon:highest_field_id``, so that a dropped column's id is not given again.
+
+Generates the field ids of new partition fields that the user does not name.
+
+identity gives the column's name, the others the columns' names and a word for the transform:
+``id_bucket``, ``a_b_bucket``, ``name_trunc``, ``ts_year``, ``email_expr``. A number makes the name
+unique over every spec version, because a field id is never used for another derivation.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
-from pennon.errors import InvalidNamespaceSchema
-from pennon.spec.arrow_json import field_from_json, field_to_json
-from pennon.spec.json_text import object_from_text, text_of
-from pennon.spec.unknown_keys import UnknownKeys, unknown_keys, with_unknown_keys
+from pennon.errors import InvalidNamespaceSchema, InvalidPartitionFieldName
+from pennon.spec.arrow_json import (
+    UnknownKeys,
+    field_from_json,
+    field_to_json,
+    object_from_text,
+    text_of,
+    unknown_keys,
+    with_unknown_keys,
+)
+from pennon.transforms.transform import Transform
 
 __all__ = [
     "BY_NAME",
     "FIELD_ID",
-    "HIGHEST_FIELD_ID",
     "NamespaceSchema",
     "SchemaField",
+    "checked_name",
     "children_of",
+    "default_name",
     "field_id_of",
+    "level_name",
+    "unique_name",
     "with_children",
 ]
+
+_LEGAL = re.compile(r"[a-z0-9_]+")
+_ILLEGAL_RUN = re.compile(r"[^a-z0-9_]+")
+
+
+def default_name(transform: Transform, columns: Sequence[Sequence[str]]) -> str:
+    """Derive a field's name from its transform and columns, nested names joined by ``_``.
+
+    Example:
+        >>> from pennon.transforms.registry import from_json
+        >>> bucket = from_json({"type": "bucket", "num_buckets": 16})
+        >>> default_name(bucket, [("Customer", "id")])
+        'customer_id_bucket'
+
+    Spec: "Partition Field ID".
+    """
+    stem = "_".join(_legal(name) for path in columns for name in path) or "field"
+    return stem + transform.name_suffix
+
+
+def level_name(prefix: str, transform: Transform) -> str:
+    """Name one level of a composed transform that the user gave a name.
+
+    Example:
+        >>> from pennon.transforms.registry import from_json
+        >>> level_name("event", from_json({"type": "year"}))
+        'event_year'
+    """
+    return f"{prefix}_{transform.type}"
+
+
+def unique_name(name: str, taken: Collection[str]) -> str:
+    """Add the smallest number that makes a name differ, also in more than case, from all others.
+
+    Example:
+        >>> unique_name("id_bucket", {"ID_bucket", "id_bucket_2"})
+        'id_bucket_3'
+    """
+    lowered = {other.lower() for other in taken}
+    if name not in lowered:
+        return name
+    number = 2
+    while f"{name}_{number}" in lowered:
+        number += 1
+    return f"{name}_{number}"
+
+
+def checked_name(name: str, taken: Collection[str]) -> str:
+    """Check a name that the user chose.
+
+    Raises:
+        InvalidPartitionFieldName: The name has other characters than the format's column names
+            carry safely, or another partition field has or had it.
+
+    Spec: "Partition Field ID".
+    """
+    if not _LEGAL.fullmatch(name):
+        raise InvalidPartitionFieldName(name=name, reason="it has other characters")
+    if name in {other.lower() for other in taken}:
+        raise InvalidPartitionFieldName(name=name, reason="another partition field has or had it")
+    return name
+
+
+def _legal(name: str) -> str:
+    return _ILLEGAL_RUN.sub("_", name.lower()).strip("_") or "field"
+
 
 FIELD_ID: Final = b"lance:field_id"
 HIGHEST_FIELD_ID: Final = b"pennon:highest_field_id"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,15 +10,73 @@ from types import MappingProxyType
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from pennon.errors import StreamOptionRefused
+from pennon.errors import MalformedMessage, StreamOptionRefused
 
 __all__ = [
+    "BEGINNING",
     "LATEST",
     "STARTING_TIMESTAMP",
     "STARTING_VERSION",
     "STREAM_OPTIONS",
     "StreamOptions",
+    "StreamPosition",
 ]
+
+BEGINNING: Final = 0
+"""Stands for the version before any row."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPosition:
+    """Up to which version the rows of a table have been read.
+
+    Args:
+        version: The last version whose rows were; ``BEGINNING`` for none.
+        table_id: Which table it is a position of, so that a checkpoint is of no use for another one
+            of its name; empty for a table without an id.
+        identity: What tells the version from the same one of another table; empty at the
+            beginning, and where ``table_id`` tells them apart.
+        awaited: The time before which no commit's rows are read; None once a commit has come
+            behind it.
+
+    Example:
+        >>> StreamPosition.from_json(StreamPosition(7, "ab").to_json())
+        StreamPosition(version=7, table_id='ab', identity='', awaited=None)
+    """
+
+    version: int
+    table_id: str
+    identity: str = ""
+    awaited: datetime | None = None
+
+    def to_json(self) -> str:
+        """Write the position; equal ones have equal texts, by which Spark compares them."""
+        written: dict[str, object] = {"version": self.version, "table": self.table_id}
+        # Left out where there is none: so the positions of checkpoints that never had one read.
+        if self.identity:
+            written["identity"] = self.identity
+        if self.awaited is not None:
+            written["awaited"] = self.awaited.isoformat()
+        return json.dumps(written)
+
+    @classmethod
+    def from_json(cls, text: str) -> StreamPosition:
+        """Read the position.
+
+        Raises:
+            MalformedMessage: It is that of another source.
+        """
+        try:
+            stored = json.loads(text)
+        except json.JSONDecodeError:
+            stored = None
+        match stored:
+            case {"version": int(version), "table": str(table_id)}:
+                awaited = stored.get("awaited")
+                moment = None if awaited is None else datetime.fromisoformat(awaited)
+                return cls(version, table_id, stored.get("identity", ""), moment)
+        raise MalformedMessage(why="the stream's checkpoint is that of another source")
+
 
 LATEST: Final = "latest"
 """As the first version: the one behind the newest."""
@@ -85,13 +144,13 @@ class StreamOptions:
         for name, value in options.items():
             if name.lower() in _INSTEAD:
                 why = "the option is another format's and would have no effect"
-                raise _refused(table, name, value, why, f"Write {_INSTEAD[name.lower()]}")
+                raise _refused_option(table, name, value, why, f"Write {_INSTEAD[name.lower()]}")
             if name.lower() in _OWN:
                 stated[_OWN[name.lower()]] = value.strip()
         if STARTING_VERSION in stated and STARTING_TIMESTAMP in stated:
             why = f"{STARTING_VERSION} says where the stream begins, too"
             value = stated[STARTING_TIMESTAMP]
-            raise _refused(table, STARTING_TIMESTAMP, value, why, "Leave one of them out")
+            raise _refused_option(table, STARTING_TIMESTAMP, value, why, "Leave one of them out")
         return cls(
             _first_version(stated, table),
             _first_time(stated, table, time_zone),
@@ -116,7 +175,7 @@ def _first_version(stated: Mapping[str, str], table: str) -> int | str | None:
         return value and LATEST
     if not value.isdecimal() or int(value) < 1:
         why = "a version is a whole number from 1 on"
-        raise _refused(table, STARTING_VERSION, value, why, f"Write a number, or {LATEST}")
+        raise _refused_option(table, STARTING_VERSION, value, why, f"Write a number, or {LATEST}")
     return int(value)
 
 
@@ -129,14 +188,16 @@ def _first_time(stated: Mapping[str, str], table: str, time_zone: str) -> dateti
     except ValueError as error:
         why = "it is no time"
         advice = "Write it as 2025-12-10 or 2025-12-10 09:15:00"
-        raise _refused(table, STARTING_TIMESTAMP, value, why, advice) from error
+        raise _refused_option(table, STARTING_TIMESTAMP, value, why, advice) from error
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=ZoneInfo(time_zone))
 
 
 def _is_true(stated: Mapping[str, str], table: str) -> bool:
     value = stated.get(_SKIP, "false")
     if value.lower() not in ("true", "false"):
-        raise _refused(table, _SKIP, value, "it is neither true nor false", "Write true or false")
+        raise _refused_option(
+            table, _SKIP, value, "it is neither true nor false", "Write true or false"
+        )
     return value.lower() == "true"
 
 
@@ -146,9 +207,11 @@ def _most_versions(stated: Mapping[str, str], table: str) -> int | None:
         return None
     if not value.isdecimal() or int(value) < 1:
         why = "a batch covers one version at least"
-        raise _refused(table, _MOST, value, why, "Write a whole number from 1 on")
+        raise _refused_option(table, _MOST, value, why, "Write a whole number from 1 on")
     return int(value)
 
 
-def _refused(table: str, option: str, value: str, why: str, advice: str) -> StreamOptionRefused:
+def _refused_option(
+    table: str, option: str, value: str, why: str, advice: str
+) -> StreamOptionRefused:
     return StreamOptionRefused(table=table, option=option, value=value, why=why, advice=advice)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pennon.leaf import StagedPartition
     from pennon.manifest import Snapshot
-    from pennon.manifest.format.commit_record import CommitIdentity
+    from pennon.manifest.format.rows import CommitIdentity
     from pennon.transaction.staging.staged import Change
 
 __all__ = ["commit_append", "in_turn"]

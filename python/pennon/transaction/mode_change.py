@@ -12,21 +12,38 @@ is read by what its row says, a version or the newest, and both have the same ro
 leaves a table that is read; the next writer sees that the process is gone, and turns it back. The
 procedure itself can be called again, in either direction. Writers of other clients in weak mode
 know nothing of it and have to be stopped.
+
+Renews the notice of a change while its process works on it, so that it may take any time.
+
+A process that is killed, or that a failure has left without an end, renews nothing: soon the next
+writer may end what it began.
+
+Ends a change that keeps writers away and whose process is gone; then the table is written again.
+
+A column that was to be added, and a name that was to move, leave the rows as they were. A change of
+the mode is turned back: it may have gone half of its way, and both ways have the same rows.
+
+Keeps writers away while the rows of a table have to stay as they are.
+
+Whoever looks at the table behind the notice is refused. Whoever looked before is met at what he
+commits: a strong writer at the manifest, a weak one at the leaf, which he opened before he looked.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from pennon.errors import StorageFailure
+from pennon.errors import PennonError, StorageFailure, TransactionModeChanged
 from pennon.leaf.dataset import check_is_main, open_own_leaf
-from pennon.leaf.write.leaf_commit import LeafCommit
-from pennon.leaf.write.main_branch import fence, publish, stop_auto_cleanup
+from pennon.leaf.write.leaf_commit import LeafCommit, fence, publish, stop_auto_cleanup
 from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leaves
-from pennon.manifest.commits.manifest_outcome import ConcurrentChange
+from pennon.manifest.commits.manifest_commit import ConcurrentChange, wait_for_others
 from pennon.manifest.commits.mode_commit import (
     add_read_versions,
     begin_change,
@@ -34,20 +51,65 @@ from pennon.manifest.commits.mode_commit import (
     forget_read_versions,
     opened_in_change,
     refuse_older,
+    renew_change,
 )
-from pennon.manifest.commits.stated_commit import schema_id
-from pennon.manifest.commits.waiting import wait_for_others
-from pennon.manifest.dataset.commit_conflict import is_conflict
-from pennon.manifest.dataset.storage import StorageOptions, is_of_storage, storage_failure
-from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
-from pennon.manifest.transaction_mode import WEAK, mode_of
-from pennon.transaction.renewed_change import renewed
-from pennon.transaction.staging.leaf_state import LeafState, leaf_states
+from pennon.manifest.commits.root_change import schema_id
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    is_conflict,
+    is_of_storage,
+    storage_failure,
+)
+from pennon.manifest.format.properties import ALTERED, REPLACED, TRANSACTION, ChangeNotice
+from pennon.manifest.format.rows import CommitIdentity, CommitRecord
+from pennon.manifest.registered_location import is_registered
+from pennon.manifest.table_identity import STRONG, WEAK, change_under_way, check_mode, mode_of
+from pennon.transaction.staging.staged import LeafState, leaf_states
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["ChangedMode", "set_transaction_mode"]
+    import lance
+
+    from pennon.manifest.format.properties import NamedAt
+
+__all__ = ["ChangedMode", "set_transaction_mode", "settled", "without_writers"]
+
+_LOG = logging.getLogger(__name__)
+# So many times in the time that it lasts: a store that fails once is asked again before it is over.
+_TIMES: Final = 4
+
+
+@contextlib.contextmanager
+def renewed(location: str, change: str, storage_options: StorageOptions) -> Iterator[None]:
+    """Renew a change now and then while the context is open.
+
+    Args:
+        location: The namespace.
+        change: The name of the change.
+        storage_options: Given to Lance.
+    """
+    notice = ChangeNotice.read(change)
+    pause = 0.0 if notice is None else notice.lasts_seconds / _TIMES
+    is_over = threading.Event()
+
+    def renew() -> None:
+        while not is_over.wait(pause):
+            try:
+                renew_change(location, change, storage_options)
+            except TransactionModeChanged:  # the next look of the one that works tells him
+                return
+            except PennonError as error:
+                _LOG.warning("the change of %s is not renewed: %s", location, error)
+
+    thread = threading.Thread(target=renew, name="pennon-renewal", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
 
 _ATTEMPTS: Final = 40
 _MAX_THREADS: Final = 8
@@ -263,3 +325,152 @@ class _Change:
             problem="other writers came first each time",
             advice="Run it again",
         )
+
+
+_ATTEMPTS_TO_END: Final = 5
+
+
+def settled(newest: Snapshot, mode: str) -> Snapshot:
+    """Give a table in which no change is under way, after having ended an abandoned one.
+
+    Args:
+        newest: The table as it is at this moment.
+        mode: The mode that it is to be written in.
+
+    Returns:
+        The newest version.
+
+    Raises:
+        TransactionModeChanged: It has another mode, or another process changes it.
+        StorageFailure: The storage refused.
+
+    Spec: "Multi-Partition Transaction (Strong)".
+    """
+    for attempt in range(_ATTEMPTS_TO_END):
+        notice = change_under_way(newest)
+        if notice is None or not notice.is_abandoned():
+            break
+        _check_name(newest, notice, mode)
+        try:
+            _end(newest, notice, mode)
+        except TransactionModeChanged:  # another writer ends it, too
+            wait_for_others(attempt)
+        newest = Snapshot.open(newest.location, storage_options=newest.storage_options)
+    check_mode(newest, mode)
+    return newest
+
+
+def _check_name(newest: Snapshot, notice: ChangeNotice, mode: str) -> None:
+    """Refuse to write to a table that has lost its name already, or may have."""
+    if notice.target != REPLACED:
+        return
+    at = notice.named_at
+    if at is None:
+        check_mode(newest, mode)
+    elif not is_registered(at.root, at.name, at.location, newest.storage_options):
+        raise TransactionModeChanged(
+            table=newest.location,
+            why="another table was put in its place",
+            advice="Run the statement again, on that one",
+        )
+
+
+def _end(newest: Snapshot, notice: ChangeNotice, mode: str) -> None:
+    location, options = newest.location, newest.storage_options
+    if notice.target in (ALTERED, REPLACED):
+        end_change(location, newest.metadata[TRANSACTION], mode, options)
+    else:
+        set_transaction_mode(location, mode, options)
+
+
+class WriterFence:
+    """A table whose writers are kept away.
+
+    Args:
+        change: The notice that says so.
+        snapshot: The version whose rows are the last.
+    """
+
+    def __init__(self, change: str, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._change = change
+
+    def check(self) -> None:
+        """See that nobody has ended it, and that nobody will soon.
+
+        Raises:
+            TransactionModeChanged: Another process changes the transactions by now.
+            StorageFailure: What was done behind the fence has taken too long.
+        """
+        location = self.snapshot.location
+        notice = change_under_way(
+            opened_in_change(location, self._change, self.snapshot.storage_options)
+        )
+        if notice is not None and notice.is_nearly_over():
+            raise StorageFailure(
+                verb="change",
+                location=location,
+                problem="the store answers so slowly that others may write again",
+                advice="Run the statement again",
+            )
+
+
+@contextlib.contextmanager
+def without_writers(
+    snapshot: Snapshot, why: str, named_at: NamedAt | None = None
+) -> Iterator[WriterFence]:
+    """Keep the rows of a namespace as they are while the context is open.
+
+    Args:
+        snapshot: The newest one.
+        why: ``ALTERED``, after which writers go on, or ``REPLACED``, after which they do so only
+            where something went wrong.
+        named_at: The name that another table is about to get.
+
+    Raises:
+        StorageFailure: The storage refused.
+        TransactionModeChanged: Others change the transactions, or came first each time.
+    """
+    mode = STRONG if snapshot.is_strong else WEAK
+    snapshot = settled(snapshot, mode)
+    change = begin_change(snapshot, why, named_at)
+    location, options = snapshot.location, snapshot.storage_options
+
+    def end() -> None:
+        with contextlib.suppress(PennonError):  # ended with the change, or what went wrong is told
+            end_change(location, change, mode, options)
+
+    def opened() -> Snapshot:
+        return opened_in_change(location, change, options)
+
+    with contextlib.ExitStack() as undo:
+        undo.callback(end)
+        if mode == WEAK:
+            _fence_leaves(opened())
+        yield WriterFence(change, refuse_older(opened))
+        if why != ALTERED:
+            undo.pop_all()
+
+
+def _fence_leaves(snapshot: Snapshot) -> None:
+    """Refuse every commit to a leaf that was opened before."""
+    places = snapshot.leaves().table["location"].to_pylist()
+    with ThreadPoolExecutor(_MAX_THREADS) as pool:
+        list(pool.map(lambda place: _fence(snapshot, place), places))
+
+
+def _fence(snapshot: Snapshot, place: str) -> lance.LanceDataset:
+    options = snapshot.storage_options
+    for attempt in range(_ATTEMPTS):
+        try:
+            return fence(open_own_leaf(snapshot.location, place, None, options))
+        except OSError as error:
+            if not is_conflict(error):
+                raise
+            wait_for_others(attempt)
+    raise StorageFailure(
+        verb="change",
+        location=snapshot.location,
+        problem="other writers came first each time",
+        advice="Run it again",
+    )

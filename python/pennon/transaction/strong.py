@@ -23,29 +23,33 @@ from pennon.errors import (
 )
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.manifest.commits.commit_lookup import find_commit, is_any_there, rewritten_leaves
-from pennon.manifest.commits.turn import Turn
-from pennon.manifest.commits.waiting import wait_for_others
+from pennon.manifest.commits.manifest_commit import wait_for_others
+from pennon.manifest.commits.root_change import Turn
 from pennon.manifest.dataset.storage import open_manifest
-from pennon.manifest.table_identity import check_same_table, table_id
-from pennon.manifest.transaction_mode import STRONG
-from pennon.manifest.versions.retention import writer_grace
-from pennon.transaction.abandoned_change import settled
-from pennon.transaction.concurrency.conflicts import check_layouts, check_places, rebase
+from pennon.manifest.format.properties import writer_grace
+from pennon.manifest.table_identity import STRONG, check_same_table, table_id
+from pennon.transaction.concurrency.conflicts import check_layouts, check_places, rebase, relocate
 from pennon.transaction.concurrency.outcome import Committed, Conflicted, Outcome, Retryable
-from pennon.transaction.concurrency.relocation import relocate
-from pennon.transaction.staging.commit_description import described
+from pennon.transaction.mode_change import settled
 from pennon.transaction.staging.leaf_preparation import prepare_leaves
-from pennon.transaction.staging.leaf_state import check_writable, leaf_states, partition_text
-from pennon.transaction.staging.staged import Append, ChangeRows, Drop, Rewrite
+from pennon.transaction.staging.staged import (
+    Append,
+    ChangeRows,
+    Drop,
+    Rewrite,
+    check_writable,
+    described,
+    leaf_states,
+    partition_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pennon.manifest.commits.commit_lookup import Rewrites
-    from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
+    from pennon.manifest.format.rows import CommitIdentity, CommitRecord
     from pennon.transaction.concurrency.read_set import ReadSets
-    from pennon.transaction.staging.leaf_state import LeafState
-    from pennon.transaction.staging.staged import Change
+    from pennon.transaction.staging.staged import Change, LeafState
 
 __all__ = ["commit_strong", "commit_together"]
 

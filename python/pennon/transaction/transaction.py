@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from pennon.errors import InternalError, PennonError
 from pennon.manifest.dataset.storage import is_of_storage, storage_failure
-from pennon.manifest.format.commit_record import CommitIdentity
-from pennon.transaction.concurrency.isolation import SERIALIZABLE, isolation
-from pennon.transaction.concurrency.outcome import Committed
-from pennon.transaction.concurrency.overlapped_set import OverlappedSet
-from pennon.transaction.concurrency.read_set import CoveredSet, ReadSet, ReadSets
-from pennon.transaction.concurrency.row_change_mode import is_copy_on_write
+from pennon.manifest.format.rows import CommitIdentity
+from pennon.transaction.concurrency.outcome import (
+    SERIALIZABLE,
+    Committed,
+    is_copy_on_write,
+    isolation,
+)
+from pennon.transaction.concurrency.read_set import CoveredSet, OverlappedSet, ReadSet, ReadSets
 from pennon.transaction.group_commit import commit_append, in_turn
-from pennon.transaction.staging.abandonment import abandon
+from pennon.transaction.staging.leaf_preparation import abandon
 from pennon.transaction.staging.staged import Append, ChangeRows, Drop, Replace, Rewrite, by_leaf
 from pennon.transaction.strong import commit_strong
 from pennon.transaction.weak import commit_weak

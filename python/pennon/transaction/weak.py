@@ -23,19 +23,25 @@ from typing import TYPE_CHECKING, Final
 from pennon.errors import SnapshotNotFound
 from pennon.leaf.changes.row_changes import change_rows, has_same_fragments
 from pennon.leaf.dataset import open_leaf
+from pennon.leaf.write.destination import create_leaf
 from pennon.leaf.write.leaf_commit import append_fragments, remove_fragments, replace_fragments
-from pennon.leaf.write.new_leaf import create_leaf
 from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leaves
-from pennon.manifest.commits.waiting import wait_for_others
-from pennon.manifest.dataset.commit_conflict import is_conflict
-from pennon.manifest.table_identity import check_same_table, table_id
-from pennon.manifest.transaction_mode import WEAK, check_mode
-from pennon.transaction.abandoned_change import settled
+from pennon.manifest.commits.manifest_commit import wait_for_others
+from pennon.manifest.dataset.storage import is_conflict
+from pennon.manifest.table_identity import WEAK, check_mode, check_same_table, table_id
 from pennon.transaction.concurrency.conflicts import ROWS_CHANGED, check_layouts
 from pennon.transaction.concurrency.outcome import Committed, Conflicted, Outcome, Retryable
+from pennon.transaction.mode_change import settled
 from pennon.transaction.staging.leaf_preparation import staged_values
-from pennon.transaction.staging.leaf_state import check_writable, leaf_states, partition_text
-from pennon.transaction.staging.staged import Append, ChangeRows, Drop, Replace
+from pennon.transaction.staging.staged import (
+    Append,
+    ChangeRows,
+    Drop,
+    Replace,
+    check_writable,
+    leaf_states,
+    partition_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

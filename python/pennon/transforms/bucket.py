@@ -17,10 +17,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import InvalidTransform
-from pennon.predicate.comparison import Operator
-from pennon.predicate.condition import is_not_null
-from pennon.transforms.evaluation.murmur3 import check_hashable, murmur3_multi
-from pennon.transforms.evaluation.source_array import from_scalars, plain_type, with_nulls_of
+from pennon.predicate.condition import Operator, is_not_null
+from pennon.transforms.evaluation import from_scalars, plain_type, with_nulls_of
+from pennon.transforms.murmur3 import check_hashable, murmur3_multi
 from pennon.transforms.transform import (
     MultiColumnTransform,
     SizedTransform,
@@ -31,7 +30,7 @@ from pennon.transforms.transform import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pennon.predicate.comparison import Comparison
+    from pennon.predicate.condition import Comparison
 
 _MAX_BUCKETS = 2**31 - 1
 

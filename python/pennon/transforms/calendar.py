@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from pennon.errors import TransformOnWrongType
-from pennon.predicate.comparison import Operator
+from pennon.predicate.condition import Operator
 from pennon.predicate.values.time_units import MICROS_PER_DAY, MICROS_PER_HOUR
-from pennon.transforms.evaluation.source_array import (
+from pennon.transforms.evaluation import (
     day_numbers,
     from_scalars,
     micros_utc,
@@ -26,8 +26,7 @@ from pennon.transforms.evaluation.source_array import (
     plain_type,
     with_nulls_of,
 )
-from pennon.transforms.monotone import project_monotone
-from pennon.transforms.transform import Transform, one_of_values
+from pennon.transforms.transform import Transform, one_of_values, project_monotone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlglot import exp
 
-    from pennon.predicate.comparison import Comparison
+    from pennon.predicate.condition import Comparison
 
 _FIRST_YEAR = 1970
 _MONTHS = 12

@@ -24,15 +24,14 @@ from pennon.transforms.calendar import (
     column_in_utc,
     months_since_epoch,
 )
-from pennon.transforms.evaluation.source_array import (
+from pennon.transforms.evaluation import (
     day_numbers,
     micros_utc,
     plain_array,
     plain_type,
     with_nulls_of,
 )
-from pennon.transforms.monotone import project_monotone
-from pennon.transforms.transform import Transform
+from pennon.transforms.transform import Transform, project_monotone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlglot import exp
 
-    from pennon.predicate.comparison import Comparison
+    from pennon.predicate.condition import Comparison
 
 _FIRST_YEAR = 1970
 _LEVELS: tuple[Year | Month | Day | Hour, ...] = (Year(), Month(), Day(), Hour())

@@ -20,10 +20,9 @@ from sqlglot.errors import ParseError, TokenError
 
 from pennon.errors import InternalError, PartitionExpressionFailed
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.values.arrow_kinds import is_text
-from pennon.transforms.evaluation.datafusion_errors import DataFusionErrors
-from pennon.transforms.evaluation.murmur3 import murmur3_multi
-from pennon.transforms.evaluation.source_array import plain_array, plain_type
+from pennon.predicate.values.time_units import is_text
+from pennon.transforms.evaluation import DataFusionErrors, plain_array, plain_type
+from pennon.transforms.murmur3 import murmur3_multi
 from pennon.transforms.transform import MultiColumnTransform, Transform, listed
 
 if TYPE_CHECKING:

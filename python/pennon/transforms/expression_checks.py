@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.errors import PartitionExpressionFailed, PartitionExpressionRejected
-from pennon.transforms.evaluation.probe_values import probes, versions
-from pennon.transforms.evaluation.source_array import plain_type
+from pennon.transforms.evaluation import plain_type, probes, versions
 from pennon.transforms.expression import Expression, qualifies_rows, select, session_over
 
 if TYPE_CHECKING:

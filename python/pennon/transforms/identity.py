@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import TransformOnWrongType
-from pennon.predicate.comparison import Operator
-from pennon.predicate.condition import condition
-from pennon.predicate.values.arrow_kinds import is_text
+from pennon.predicate.condition import Operator, condition
+from pennon.predicate.values.time_units import is_text
 from pennon.transforms.epoch import Epoch, EpochUnit
-from pennon.transforms.evaluation.source_array import plain_array, plain_type
+from pennon.transforms.evaluation import plain_array, plain_type
 from pennon.transforms.transform import Transform
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-    from pennon.predicate.comparison import Comparison
+    from pennon.predicate.condition import Comparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,10 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import InvalidTransform, TransformOnWrongType
-from pennon.predicate.comparison import Comparison, Operator
-from pennon.predicate.condition import condition, negation, one_of
+from pennon.predicate.condition import Comparison, Operator, condition, negation, one_of
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.values.arrow_kinds import is_text
-from pennon.transforms.evaluation.source_array import (
+from pennon.predicate.values.time_units import is_text
+from pennon.transforms.evaluation import (
     INT64_DIGITS,
     from_scalars,
     low_halves,
@@ -32,8 +31,7 @@ from pennon.transforms.evaluation.source_array import (
     plain_type,
     with_nulls_of,
 )
-from pennon.transforms.monotone import project_monotone
-from pennon.transforms.transform import SizedTransform, Transform, one_of_values
+from pennon.transforms.transform import SizedTransform, Transform, one_of_values, project_monotone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,8 +25,12 @@ from typing import TYPE_CHECKING
 from pennon.caching import log_figures
 from pennon.errors import PackageVersion, PennonError
 from pennon.worker.arrow_import import import_arrow
-from pennon.worker.socket_folders import remove_abandoned_sockets, socket_in_new_folder
-from pennon.worker.temporary_files import remove_abandoned_files, temporary_files_in_own_folder
+from pennon.worker.folders import (
+    remove_abandoned_files,
+    remove_abandoned_sockets,
+    socket_in_new_folder,
+    temporary_files_in_own_folder,
+)
 
 if TYPE_CHECKING:
     from pennon.worker.handshake import Jvm
@@ -149,7 +153,7 @@ def _meet(text: str) -> Jvm:
 def _server(path: Path, log_level: str) -> Server:
     # Imported after the check, so that a wrong version is named and not met as a traceback.
     from pennon.worker.server import Server  # noqa: PLC0415
-    from pennon.worker.wire.failures import BlottingFormatter  # noqa: PLC0415
+    from pennon.worker.wire.framing import BlottingFormatter  # noqa: PLC0415
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(BlottingFormatter("%(levelname)s %(threadName)s %(name)s: %(message)s"))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pennon.errors import MalformedMessage, VersionsDiffer
-from pennon.spark_versions import check_spark_version
+from pennon.java_runtime import check_spark_version
 from pennon.starting_jvm import StartingJvm
 from pennon.worker.wire.json_fields import decode
 from pennon.worker.wire.protocol import PROTOCOL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pennon.catalog.ddl.write_order_change import checked_order, followed_order
+from pennon.catalog.ddl.alter import checked_order, followed_order
 from pennon.errors import UnsupportedTableChange, WriteOrderColumnNotFound
 from pennon.spec import NamespaceSchema
 

@@ -24,7 +24,7 @@ from pennon.catalog.columns.spark_types import arrow_type
 from pennon.errors import PennonError, UnsupportedColumnType
 from pennon.execution.engine import rows_over
 from pennon.execution.engine_failures import VALUE_FAILURES
-from pennon.leaf.schema.promotion import stream_type
+from pennon.leaf.schema.reconciliation import stream_type
 from pennon.plan import Output, PlanNode, Project
 from pennon.predicate.expressions import Declined, Semantics
 from pennon.pushdown.query import fragment_query

@@ -9,9 +9,9 @@ import pyarrow as pa
 from tests.spark.assert_join import conf
 from tests.spark.expressions.expression_rows import Expressions, edge_rows
 
+from pennon.predicate.condition import Declined
 from pennon.predicate.expressions import Semantics
-from pennon.predicate.expressions.texts.java_patterns import JavaPattern
-from pennon.predicate.semantics import Declined
+from pennon.predicate.expressions.parsed_texts import JavaPattern
 
 if TYPE_CHECKING:
     from pathlib import Path

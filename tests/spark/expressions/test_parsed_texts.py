@@ -20,7 +20,7 @@ from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions import Semantics
 from pennon.predicate.expressions.typed_expression import typed_expression
-from pennon.predicate.spark_expression import SparkExpression
+from pennon.predicate.typed import SparkExpression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,11 +18,10 @@ from tests.spark.joins.join_sides import Sides
 from tests.spark.statement_results import location_of
 from tests.torture.functions import key
 
-from pennon.grouping.derived_key import surrogates
+from pennon.grouping.key_grouping import surrogates
 from pennon.manifest import Snapshot
 from pennon.spec.evolution import spec_of
-from pennon.spec.functions.grouping_function import GroupingFunction
-from pennon.spec.functions.partition_layout import Layout, LayoutFunction, layout_of
+from pennon.spec.functions import GroupingFunction, Layout, LayoutFunction, layout_of
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.epoch import Epoch, EpochUnit
 from pennon.transforms.registry import from_sql

@@ -26,11 +26,11 @@ from tests.torture.races.model import SCHEMA, Impossible, State, Statement, cond
 import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.table_ddl import publish
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import InternalError, PennonError
-from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.manifest.format.rows import CommitIdentity
 from pennon.namespace import PartitionedNamespace
-from pennon.namespace.rows.row_source import batches_of
+from pennon.namespace.rows.row_write import batches_of
 from pennon.transaction import Transaction
 
 _MODES = {

@@ -7,8 +7,8 @@ import pytest
 
 from pennon.errors import FragmentFailed
 from pennon.execution.engine import result_schema
-from pennon.worker.plans import planned_types as module
-from pennon.worker.plans.planned_types import planned_types
+from pennon.worker.plans import plan_outline as module
+from pennon.worker.plans.plan_outline import planned_types
 
 COLUMNS = pa.schema({"id": pa.int32(), "c1": pa.int64(), "c2": pa.utf8()})
 

@@ -13,13 +13,13 @@ from tests.present import present
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
-from pennon.catalog.layouts.plain_commits import append_plain, stage_plain
 from pennon.catalog.layouts.plain_snapshot import open_plain
+from pennon.catalog.layouts.plain_table import append_plain, stage_plain
 from pennon.catalog.partitioning import FieldChange, evolved_spec
 from pennon.errors import CatalogRefused, UnsupportedTransform, WriteConflict
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
-from pennon.worker.wire.failures import STORAGE_OPTION_VALUES, describe
+from pennon.worker.wire.framing import STORAGE_OPTION_VALUES, describe
 
 
 @pytest.mark.parametrize(

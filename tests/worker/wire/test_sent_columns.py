@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from pennon.worker.wire.sent_columns import sent_batch, sent_schema
+from pennon.worker.wire.tokens import sent_batch, sent_schema
 
 MOST = 10**18 - 1
 

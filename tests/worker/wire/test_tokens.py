@@ -7,14 +7,13 @@ import json
 import pyarrow as pa
 import pytest
 
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import MalformedMessage
 from pennon.execution import Query
 from pennon.leaf import WriteTarget
 from pennon.manifest.table_layout import TableLayout
 from pennon.spec.write_order import OrderColumn
 from pennon.worker.wire.fragment_tokens import FragmentToken, PartToken
-from pennon.worker.wire.split_texts import split_column
 from pennon.worker.wire.tokens import (
     MetadataToken,
     PlanToken,
@@ -23,6 +22,7 @@ from pennon.worker.wire.tokens import (
     TableToken,
     Token,
     WriteToken,
+    split_column,
 )
 
 ID = pa.field("id", pa.int64(), nullable=False, metadata={"lance:field_id": "1"})

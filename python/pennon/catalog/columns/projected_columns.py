@@ -1,20 +1,328 @@
-"""The columns that a query reads: Spark's pruned schema with the namespace's field ids."""
+"""The columns that a query reads: Spark's pruned schema with the namespace's field ids.
+
+Fills in columns that the rows of a write leave out, where they have a DEFAULT.
+
+A default is the text of Spark SQL that stands in the column's metadata. It is computed once per
+write, as Spark does for a statement; times are those of a session in UTC. NULL is the default of a
+column without one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import sqlglot
+from sqlglot import exp
 
-from pennon.errors import UnknownColumn
+from pennon.catalog.columns.spark_types import CURRENT_DEFAULT
+from pennon.catalog.configured_catalog import quoted
+from pennon.errors import (
+    DefaultNotComputed,
+    PennonError,
+    StreamColumnLeftOut,
+    StreamColumnUnknown,
+    UnknownColumn,
+)
+from pennon.execution.run import ComputedColumns
 from pennon.leaf.read.metadata_columns import named_metadata_column
-from pennon.spec.initial_default import INITIAL_DEFAULT
-from pennon.spec.schema import FIELD_ID, children_of, with_children
+from pennon.predicate.values.time_units import is_text
+from pennon.spec.schema import FIELD_ID, NamespaceSchema, SchemaField, children_of, with_children
+from pennon.spec.write_order import INITIAL_DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["column_paths", "with_field_ids"]
+__all__ = [
+    "check_stream_columns",
+    "column_paths",
+    "edit_column",
+    "find_column",
+    "inside_map_key",
+    "is_container_part",
+    "place_column",
+    "shown_path",
+    "with_defaults",
+    "with_field_ids",
+]
+
+
+def check_stream_columns(table: str, stream: pa.Schema, columns: pa.Schema) -> None:
+    """Refuse a stream with another column than its table, or without one that has a DEFAULT.
+
+    The rows of the latter would be NULL there.
+
+    Args:
+        table: The table's name, for the error.
+        stream: The columns of the stream.
+        columns: Those of the table.
+
+    Raises:
+        StreamColumnUnknown: It names the column, or the field of a struct.
+        StreamColumnLeftOut: It names the column and its default.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> columns = pa.schema([("id", pa.int64()), ("n", pa.int32())])
+        >>> check_stream_columns("t", pa.schema([("ID", pa.int64())]), columns)
+    """
+    _check_known(table, list(stream), list(columns), ())
+    given = {name.lower() for name in stream.names}
+    for column in columns:
+        default = (column.metadata or {}).get(CURRENT_DEFAULT.encode())
+        if default is not None and column.name.lower() not in given:
+            raise StreamColumnLeftOut(column=column.name, table=table, default=default.decode())
+
+
+def _check_known(
+    table: str, given: Sequence[pa.Field], own: Sequence[pa.Field], above: tuple[str, ...]
+) -> None:
+    by_name = {column.name.lower(): column for column in own}
+    for field in given:
+        column = by_name.get(field.name.lower())
+        if column is None:
+            raise StreamColumnUnknown(
+                column=_spelled((*above, field.name)),
+                table=table,
+                columns=", ".join(_spelled((*above, other.name)) for other in own),
+            )
+        _check_below(table, field.type, column.type, (*above, column.name))
+
+
+def _check_below(table: str, given: pa.DataType, own: pa.DataType, path: tuple[str, ...]) -> None:
+    """Look for unknown fields below a column; types that do not match are refused row by row."""
+    if pa.types.is_struct(given) and pa.types.is_struct(own):
+        _check_known(table, children_of(given), children_of(own), path)
+    elif given.id == own.id:  # keys, items and entries pair by their place
+        names = ("key", "value") if pa.types.is_map(given) else ("element",)
+        pairs = zip(names, children_of(given), children_of(own), strict=False)
+        for name, child, other in pairs:
+            _check_below(table, child.type, other.type, (*path, name))
+
+
+def _spelled(path: tuple[str, ...]) -> str:
+    return ".".join(map(quoted, path))
+
+
+_ONE_ROW = pa.record_batch({"row": pa.array([0], pa.int64())})
+_NOW = (exp.CurrentTimestamp, exp.CurrentDate)
+
+
+def with_defaults(
+    batches: Iterable[pa.RecordBatch], columns: pa.Schema, table: str
+) -> Iterator[pa.RecordBatch]:
+    """Add the columns that have a DEFAULT to rows without them.
+
+    Args:
+        batches: The rows; names match in any case.
+        columns: The table's.
+        table: For errors.
+
+    Raises:
+        DefaultNotComputed: Only Spark computes the default of a column that is left out.
+
+    Example:
+        >>> columns = pa.schema([("a", pa.int32()), ("n", pa.int32())])
+        >>> columns = columns.set(1, columns.field(1).with_metadata({CURRENT_DEFAULT: "2 + 3"}))
+        >>> next(with_defaults(pa.table({"a": [1, 2]}).to_batches(), columns, "t"))["n"].to_pylist()
+        [5, 5]
+    """
+    texts = {
+        column.name: stated.decode()
+        for column in columns
+        if (stated := (column.metadata or {}).get(CURRENT_DEFAULT.encode())) is not None
+    }
+    values: dict[str, pa.Scalar] = {}
+    for batch in batches:
+        given = {name.lower() for name in batch.schema.names}
+        for name, text in texts.items():
+            if name.lower() in given:
+                continue
+            if name not in values:
+                values[name] = _value(columns.field(name), text, table)
+            batch = batch.append_column(  # noqa: PLW2901
+                pa.field(name, columns.field(name).type), pa.repeat(values[name], batch.num_rows)
+            )
+        yield batch
+
+
+def _value(column: pa.Field, text: str, table: str) -> pa.Scalar:
+    try:
+        value = _computed(text, table)
+        if _is_assignable(value.type, column.type):
+            return value.cast(column.type)
+    except (PennonError, sqlglot.ParseError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DefaultNotComputed(column=column.name, table=table, default=text) from error
+    raise DefaultNotComputed(column=column.name, table=table, default=text)
+
+
+def _computed(text: str, table: str) -> pa.Scalar:
+    tree = sqlglot.parse_one(text, dialect="spark")
+    if isinstance(tree, _NOW):
+        now = pa.scalar(datetime.now(UTC), pa.timestamp("us", "UTC"))
+        return now if isinstance(tree, exp.CurrentTimestamp) else now.cast(pa.date32())
+    return ComputedColumns([text], _ONE_ROW.schema, table).of(_ONE_ROW)[0][0]
+
+
+def _is_assignable(given: pa.DataType, target: pa.DataType) -> bool:
+    """Whether Arrow's cast of a value is Spark's store assignment."""
+    if given == target or pa.types.is_null(given) or (is_text(given) and is_text(target)):
+        return True
+    return _is_number(given) and _is_number(target)
+
+
+def _is_number(data_type: pa.DataType) -> bool:
+    is_of = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(test(data_type) for test in is_of)
+
+
+def find_column(schema: NamespaceSchema, path: Sequence[str]) -> SchemaField | None:
+    """Find a column by Spark's path: exactly, else the only one but for case.
+
+    Example:
+        >>> columns = pa.schema({"a": pa.list_(pa.struct({"x": pa.int8()}))})
+        >>> column = find_column(NamespaceSchema.with_fresh_ids(columns), ["a", "element", "X"])
+        >>> column.path
+        ('a', 'item', 'x')
+    """
+    above: pa.DataType | None = None
+    names: list[str] = []
+    for name in path:
+        fields = list(schema.arrow) if above is None else children_of(above)
+        shown = [_shown(above, at, field) for at, field in enumerate(fields)]
+        places = [at for at, one in enumerate(shown) if one == name] or [
+            at for at, one in enumerate(shown) if one.lower() == name.lower()
+        ]
+        if len(places) != 1:
+            return None
+        names.append(fields[places[0]].name)
+        above = fields[places[0]].type
+    return schema.field_by_path(names)
+
+
+def shown_path(schema: pa.Schema, path: Sequence[str]) -> tuple[str, ...]:
+    """Spell the path of a field as Spark does.
+
+    Example:
+        >>> shown_path(pa.schema({"a": pa.list_(pa.int8())}), ["a", "item"])
+        ('a', 'element')
+    """
+    fields, above = list(schema), None
+    shown = []
+    for name in path:
+        at = next(at for at, field in enumerate(fields) if field.name == name)
+        shown.append(_shown(above, at, fields[at]))
+        above = fields[at].type
+        fields = children_of(above)
+    return tuple(shown)
+
+
+def is_container_part(schema: pa.Schema, path: Sequence[str]) -> bool:
+    """Whether a path ends at the elements of an array or the keys or values of a map."""
+    return _type_of(schema, path[:-1]) not in (None, "struct")
+
+
+def inside_map_key(schema: pa.Schema, path: Sequence[str]) -> bool:
+    """Whether a path is that of a map's keys, or goes through them."""
+    return any(
+        _type_of(schema, path[:depth]) == "map"
+        and _field_at(schema, path[:depth]).type.key_field.name == path[depth]
+        for depth in range(1, len(path))
+    )
+
+
+def _type_of(schema: pa.Schema, path: Sequence[str]) -> str | None:
+    if not path:
+        return None
+    data_type = _field_at(schema, path).type
+    if pa.types.is_struct(data_type):
+        return "struct"
+    return "map" if pa.types.is_map(data_type) else "list"
+
+
+def _field_at(schema: pa.Schema, path: Sequence[str]) -> pa.Field:
+    fields = list(schema)
+    for name in path:
+        field_ = next(field for field in fields if field.name == name)
+        fields = children_of(field_.type)
+    return field_
+
+
+def _shown(above: pa.DataType | None, at: int, field: pa.Field) -> str:
+    if above is None or pa.types.is_struct(above):
+        return str(field.name)
+    return ("key", "value")[at] if pa.types.is_map(above) else "element"
+
+
+Edit = Callable[[pa.Field], pa.Field | None]
+
+
+def edit_column(schema: pa.Schema, path: Sequence[str], edit: Edit) -> pa.Schema:
+    """Replace a column by what ``edit`` makes of it, or leave it out for None.
+
+    Example:
+        >>> edit_column(pa.schema({"a": pa.int8()}), ["a"], lambda column: column.with_name("b"))
+        b: int8
+    """
+    return pa.schema(_edited(list(schema), tuple(path), edit), metadata=schema.metadata)
+
+
+def place_column(
+    schema: pa.Schema, path: Sequence[str], added: pa.Field | None, position: object
+) -> pa.Schema:
+    """Add a column, or move one that is there (``added`` None).
+
+    Args:
+        schema: The columns.
+        path: The column.
+        added: The new column; None moves the one at ``path``.
+        position: ``{"first": true}``, ``{"after": name}``, or None for the end.
+    """
+
+    def placed(siblings: list[pa.Field]) -> list[pa.Field]:
+        own = added
+        if own is None:
+            own = next(sibling for sibling in siblings if sibling.name == path[-1])
+            siblings = [sibling for sibling in siblings if sibling.name != path[-1]]
+        at = len(siblings)
+        if isinstance(position, dict) and position.get("first"):
+            at = 0
+        elif isinstance(position, dict) and "after" in position:
+            names = [sibling.name for sibling in siblings]
+            if position["after"] not in names:
+                raise UnknownColumn(column=position["after"], columns=", ".join(names))
+            at = names.index(position["after"]) + 1
+        return [*siblings[:at], own, *siblings[at:]]
+
+    above = tuple(path[:-1])
+    if not above:
+        return pa.schema(placed(list(schema)), metadata=schema.metadata)
+
+    def inside(parent: pa.Field) -> pa.Field:
+        return parent.with_type(pa.struct(placed(list(parent.type))))
+
+    return edit_column(schema, above, inside)
+
+
+def _edited(siblings: list[pa.Field], path: tuple[str, ...], edit: Edit) -> list[pa.Field]:
+    name, *below = path
+    if all(sibling.name != name for sibling in siblings):
+        raise UnknownColumn(column=name, columns=", ".join(sibling.name for sibling in siblings))
+    edited_fields: list[pa.Field] = []
+    for sibling in siblings:
+        if sibling.name != name:
+            edited_fields.append(sibling)
+            continue
+        if below:
+            children = _edited(children_of(sibling.type), tuple(below), edit)
+            edited_fields.append(sibling.with_type(with_children(sibling.type, children)))
+            continue
+        edited = edit(sibling)
+        if edited is not None:
+            edited_fields.append(edited)
+    return edited_fields
 
 
 def with_field_ids(pruned: pa.Schema, full: pa.Schema) -> pa.Schema:

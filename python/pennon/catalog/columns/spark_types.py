@@ -7,32 +7,257 @@ such metadata, where Spark looks for it; inside of another type there is no plac
 
 A column whose type, or a part of it, Spark lacks is hidden as a whole, so that the others are read.
 TIME has a unit for each of four precisions; Spark has the type only where a setting says so.
+
+The types of new columns that come as an Arrow schema, as Lance stores them.
+
+Lance stores texts and bytes without views and decimals of 128 bits or more, so a column of another
+form of the same values becomes one of these. Polars gives its texts as views.
+
+Keeps texts to the lengths of CHAR and VARCHAR columns, as Spark's own writes do.
+
+Spark does so in statements. Streams it leaves to the table, and others than Spark know no lengths.
+Spaces at the end that are too many are cut off, any other character is an error; what CHAR lacks is
+filled up with spaces.
+
+Refuses texts that are not UTF-8, which Lance takes and nobody can read afterwards.
+
+Spark keeps whatever bytes a STRING is made of: the lines of a file in another encoding, a cast of a
+BINARY. Parquet files may have such texts, too, and Arrow reads them without a look.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from lance.schema import LanceSchema
 
-from pennon.errors import MalformedMessage, UnsupportedColumnType
-from pennon.spec.length_limit import LENGTH_LIMIT
+from pennon.errors import MalformedMessage, TextNotUtf8, TextTooLong, UnsupportedColumnType
+from pennon.predicate.values.time_units import is_text
+from pennon.spec.column_names import LENGTH_LIMIT, LengthLimit
 from pennon.starting_jvm import starting_jvm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 __all__ = [
     "CURRENT_DEFAULT",
     "arrow_schema",
     "arrow_type",
+    "catalog_text",
     "given_type",
     "hidden_columns",
     "hidden_names",
+    "is_estimated_type",
     "length_limit",
     "shown_columns",
     "spark_schema",
+    "stored_schema",
+    "valid_texts",
+    "with_length_limits",
+    "within_lengths",
 ]
+
+_OF_VIEWS: Final[Mapping[pa.DataType, pa.DataType]] = {
+    pa.string_view(): pa.utf8(),
+    pa.binary_view(): pa.binary(),
+}
+
+
+def stored_schema(schema: pa.Schema) -> pa.Schema:
+    """Give the columns in the types in which Lance stores their values.
+
+    Raises:
+        UnsupportedColumnType: There is none for a column's type.
+
+    Example:
+        >>> stored_schema(pa.schema({"name": pa.string_view(), "price": pa.decimal32(5, 2)}))
+        name: string
+        price: decimal128(5, 2)
+    """
+    columns = [_stored(column) for column in schema]
+    for column in columns:
+        try:
+            LanceSchema.from_pyarrow(pa.schema([column]))
+        except ValueError as error:
+            raise UnsupportedColumnType(
+                column=column.name, type=str(column.type), target="Lance"
+            ) from error
+    return pa.schema(columns, metadata=schema.metadata)
+
+
+def _stored(column: pa.Field) -> pa.Field:
+    return column.with_type(_stored_type(column.type))
+
+
+def _stored_type(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(data_type):
+        return pa.struct([_stored(child) for child in data_type])
+    if pa.types.is_map(data_type):
+        key, item = _stored(data_type.key_field), _stored(data_type.item_field)
+        return pa.map_(key, item, keys_sorted=data_type.keys_sorted)
+    if pa.types.is_fixed_size_list(data_type):
+        return pa.list_(_stored(data_type.value_field), data_type.list_size)
+    if pa.types.is_large_list(data_type):
+        return pa.large_list(_stored(data_type.value_field))
+    if pa.types.is_list(data_type):
+        return pa.list_(_stored(data_type.value_field))
+    if pa.types.is_decimal32(data_type) or pa.types.is_decimal64(data_type):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    return _OF_VIEWS.get(data_type, data_type)
+
+
+def with_length_limits(columns: pa.Schema, table_columns: pa.Schema) -> pa.Schema:
+    """Give columns of a query the limits that the table's columns of these names have.
+
+    Args:
+        columns: Names in any case.
+        table_columns: All columns of the table.
+    """
+    limits = {
+        str(field.name).lower(): (field.metadata or {})[LENGTH_LIMIT.encode()]
+        for field in table_columns
+        if LengthLimit.of(field) is not None
+    }
+    return pa.schema(
+        [
+            field.with_metadata({**(field.metadata or {}), LENGTH_LIMIT.encode(): limits[name]})
+            if (name := str(field.name).lower()) in limits
+            else field
+            for field in columns
+        ]
+    )
+
+
+def within_lengths(
+    batches: Iterable[pa.RecordBatch], columns: pa.Schema, table: str
+) -> Iterator[pa.RecordBatch]:
+    """Keep the texts of rows to the lengths of their columns.
+
+    Args:
+        batches: The rows.
+        columns: With the limits of those that have one, by name in any case.
+        table: For errors.
+
+    Raises:
+        TextTooLong: A text is longer than its column allows.
+
+    Example:
+        >>> columns = pa.schema([pa.field("a", pa.utf8(), metadata={LENGTH_LIMIT: "char(3)"})])
+        >>> batches = pa.table({"a": ["x", "yz  ", None]}).to_batches()
+        >>> next(within_lengths(batches, columns, "t"))["a"].to_pylist()
+        ['x  ', 'yz ', None]
+    """
+    stated = {str(field.name).lower(): LengthLimit.of(field) for field in columns}
+    limits = {name: limit for name, limit in stated.items() if limit is not None}
+    for batch in batches:
+        limited = {
+            at: _within(batch.column(at), limits[name.lower()], name, table)
+            for at, name in enumerate(batch.schema.names if limits else ())
+            if name.lower() in limits and pa.types.is_string(batch.column(at).type)
+        }
+        yield _with_columns(batch, limited) if limited else batch
+
+
+def _with_columns(batch: pa.RecordBatch, replaced: Mapping[int, pa.Array]) -> pa.RecordBatch:
+    columns = [replaced.get(at, column) for at, column in enumerate(batch.columns)]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _within(texts: pa.Array, limit: LengthLimit, column: str, table: str) -> pa.Array:
+    longest = pc.max(pc.utf8_length(texts)).as_py() or 0
+    if longest > limit.length:
+        needed = pc.max(pc.utf8_length(pc.utf8_rtrim(texts, " "))).as_py()
+        if needed > limit.length:
+            raise TextTooLong(length=needed, column=column, table=table, type=limit)
+        texts = pc.utf8_slice_codeunits(texts, 0, limit.length)
+    return pc.utf8_rpad(texts, limit.length, " ") if limit.is_fixed else texts
+
+
+def valid_texts(batches: Iterable[pa.RecordBatch], table: str) -> Iterator[pa.RecordBatch]:
+    """Give the rows, up to one with a text that is none.
+
+    Args:
+        batches: The rows.
+        table: For errors.
+
+    Raises:
+        TextNotUtf8: A text, which may be part of a nested value, has other bytes than UTF-8.
+
+    Example:
+        >>> next(valid_texts(pa.table({"a": ["é"]}).to_batches(), "t"))["a"].to_pylist()
+        ['é']
+    """
+    for batch in batches:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if not _has_texts(column.type):
+                continue
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise TextNotUtf8(column=name, table=table) from error
+        yield batch
+
+
+def _has_texts(data_type: pa.DataType) -> bool:
+    if pa.types.is_dictionary(data_type):
+        return _has_texts(data_type.value_type)
+    children = (data_type.field(at).type for at in range(data_type.num_fields))
+    return is_text(data_type) or any(map(_has_texts, children))
+
+
+_YEAR_DIGITS: Final = 4
+_BOUNDED: Final = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_timestamp,
+)
+
+
+def catalog_text(value: pa.Scalar) -> str | None:
+    """Write a bound; None for NULL, and for what Spark's estimates have no bounds of.
+
+    These are texts, and numbers and times that Spark would not read: infinities, NaN, and years
+    that have not four digits. Timestamps are in UTC.
+
+    Example:
+        >>> import datetime
+        >>> catalog_text(pa.scalar(datetime.date(2025, 12, 10)))
+        '2025-12-10'
+        >>> catalog_text(pa.scalar("a")) is None
+        True
+    """
+    data_type = value.type
+    if not value.is_valid or not any(is_bounded(data_type) for is_bounded in _BOUNDED):
+        return None
+    if pa.types.is_floating(data_type):
+        number = float(value.as_py())
+        return repr(number) if math.isfinite(number) else None
+    if pa.types.is_decimal(data_type):
+        return format(value.as_py(), "f")
+    if pa.types.is_integer(data_type):
+        return str(value.as_py())
+    zoneless = value.cast(pa.timestamp("us")) if pa.types.is_timestamp(data_type) else value
+    text = str(zoneless.cast(pa.utf8()).as_py())
+    return text if text.index("-") == _YEAR_DIGITS else None
+
+
+def is_estimated_type(data_type: pa.DataType) -> bool:
+    """Whether Spark's estimates know a type: one of a filter on TIMESTAMP_NTZ ends the query.
+
+    Example:
+        >>> is_estimated_type(pa.timestamp("us", "UTC")), is_estimated_type(pa.timestamp("us"))
+        (True, False)
+    """
+    return not pa.types.is_timestamp(data_type) or data_type.tz is not None
+
 
 _TO_ARROW: Final[Mapping[str, pa.DataType]] = {
     "boolean": pa.bool_(),

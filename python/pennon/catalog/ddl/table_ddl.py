@@ -3,6 +3,11 @@
 A creation is all or nothing: the namespace is made in a fresh folder, and put at its place and
 registered under its name as the last step. A drop forgets the name first and deletes the files
 afterwards.
+
+The definition of a new table, validated before anything is written.
+
+What would be accepted and then not be so is refused: another format, a table whose files outlive
+it, a transaction mode that is none, a name that cannot be typed again.
 """
 
 from __future__ import annotations
@@ -10,24 +15,22 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pennon.catalog.columns.spark_types import arrow_schema
-from pennon.catalog.columns.stored_types import stored_schema
+from pennon.catalog.columns.spark_types import arrow_schema, stored_schema
 from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
-from pennon.catalog.ddl.counted_columns_property import check_counted_columns
-from pennon.catalog.ddl.foreign_properties import check_names
-from pennon.catalog.ddl.new_table import check_meaning, check_new_table
-from pennon.catalog.ddl.replaced_table import check_sources_stand, unchanged_since_read
-from pennon.catalog.ddl.write_order_change import checked_order
+from pennon.catalog.ddl.alter import changed_columns, check_counted_columns, checked_order
+from pennon.catalog.ddl.register import check_sources_stand, unchanged_since_read
+from pennon.catalog.ddl.statement_advice import check_names, not_supported
+from pennon.catalog.ddl.table_statement import STATEMENT
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
-from pennon.catalog.name_changes import named_at, take_name
+from pennon.catalog.layouts.stored_table import named_at, take_name
 from pennon.catalog.partitioning import calls_of
-from pennon.catalog.table_name import check_name
-from pennon.catalog.table_registration import relative_location
+from pennon.catalog.table_name import check_name, relative_location
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.tables.table_folders import (
     delete_files,
@@ -41,6 +44,7 @@ from pennon.catalog.tables.table_folders import (
 from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceNotFound,
+    NewTableRefused,
     PennonError,
     TableAlreadyExists,
     TableNotFound,
@@ -48,18 +52,113 @@ from pennon.errors import (
 )
 from pennon.leaf import drop_dataset
 from pennon.manifest import create as create_manifest
-from pennon.manifest.transaction_mode import STRONG, WEAK
-from pennon.manifest.versions.retention import check_retention
+from pennon.manifest.format.properties import check_retention
+from pennon.manifest.table_identity import MODES, STRONG, WEAK
 from pennon.spec.column_names import check_column
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
-from pennon.transaction.concurrency.isolation import check_isolation
-from pennon.transaction.concurrency.row_change_mode import check_row_change_modes
+from pennon.transaction.concurrency.outcome import check_isolation, check_row_change_modes
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
+    from pennon.manifest import Snapshot
 
-__all__ = ["create", "discard", "drop", "publish", "rename", "stage"]
+__all__ = ["drop", "evolves_by", "publish"]
+
+# Spark names its own default, parquet, where saveAsTable is given no format.
+_FORMATS: Final = frozenset({"lance", "pennon", "parquet"})
+# Under which Spark hands STORED AS and ROW FORMAT over.
+_HIVE: Final = ("hive.stored-as", "hive.input-format", "hive.output-format", "hive.serde")
+# Clauses that Spark hands over as transforms: those that are none.
+_CLAUSES: Final = {"cluster_by": ["CLUSTER", "BY"], "sorted_bucket": ["SORTED", "BY"]}
+
+
+def check_meaning(
+    catalog: str,
+    table: str,
+    properties: Mapping[str, str],
+    transforms: Sequence[Mapping[str, object]],
+) -> None:
+    """Refuse CREATE VIEW, which arrives as a property, and what arrives as a transform.
+
+    Raises:
+        StatementNotSupported: It says what to type instead.
+    """
+    words = unquote(properties.get(STATEMENT, "")).split()
+    for transform in transforms:
+        words = _CLAUSES.get(str(transform.get("function")), words)
+    error = not_supported(words, catalog, table)
+    if error is not None:
+        raise error
+
+
+def check_new_table(table: str, properties: Mapping[str, str]) -> None:
+    """Refuse what a table of Pennon cannot be.
+
+    Args:
+        table: The full name, for errors.
+        properties: TBLPROPERTIES and Spark's reserved ones: ``provider``, ``external``, ….
+
+    Raises:
+        NewTableRefused: Another format, EXTERNAL, or a transaction mode that is none.
+    """
+    provider = properties.get("provider")
+    if provider is not None and provider.lower() not in _FORMATS:
+        raise NewTableRefused(
+            table=table,
+            why=f"its format would be {provider}, and this catalog stores Lance",
+            advice="Leave USING out, or write USING lance",
+        )
+    stored = next((properties[name] for name in _HIVE if name in properties), None)
+    if stored is not None:
+        raise NewTableRefused(
+            table=table,
+            why=f"its files would be stored as {stored}, and this catalog stores Lance",
+            advice="Leave STORED AS and ROW FORMAT out",
+        )
+    if properties.get("external", "false").lower() == "true":
+        raise NewTableRefused(
+            table=table,
+            why="DROP TABLE deletes the files of every table, those at a LOCATION too",
+            advice="Leave EXTERNAL out, or use the path as the name: lance.`/path/to/table`",
+        )
+    transaction = properties.get("transaction", STRONG)
+    if transaction.lower() not in MODES:
+        raise NewTableRefused(
+            table=table,
+            why=f"'transaction' = '{transaction}' is neither strong nor weak",
+            advice="Write one of these, or leave the property out",
+        )
+
+
+def evolves_by(name: str, snapshot: Snapshot, change: Mapping[str, object]) -> bool:
+    """Whether the table follows its source in one column.
+
+    A column that the table lacks is added, and an error then names whatever prevents it. A type is
+    followed where it is wider; where it is narrower, or where partition values would change, the
+    column keeps its own, and Spark casts the values as it does for every INSERT.
+
+    Args:
+        name: The table's name, for errors.
+        snapshot: The table.
+        change: As the protocol has it.
+
+    Example:
+        >>> evolves_by(
+        ...     "shop.orders",
+        ...     snapshot,
+        ...     {"change": "update_type", "column": ["id"], "type": '"byte"'},
+        ... )  # doctest: +SKIP
+        False
+    """
+    if change.get("change") != "update_type":
+        return True
+    try:
+        changed_columns(Table(name, (), snapshot), snapshot.schema, change)
+    except UnsupportedTableChange:
+        return False
+    return True
+
 
 _LOG = logging.getLogger(__name__)
 RESERVED = frozenset(

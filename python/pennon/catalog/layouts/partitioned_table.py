@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
-from pennon.caching.version_identity import LOOK
-from pennon.catalog.columns.text_lengths import with_length_limits
+from pennon.caching.cache import LOOK
+from pennon.catalog.columns.spark_types import with_length_limits
 from pennon.catalog.configured_catalog import is_local
-from pennon.catalog.failures_by_name import by_name
-from pennon.catalog.layouts.stored_table import StagedRows, StoredTable
-from pennon.catalog.name_changes import replace_partitioned
-from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.layouts.stored_table import (
+    StagedRows,
+    StoredTable,
+    overlapped_partitions,
+    replace_partitioned,
+    replace_rows,
+    whole_partitions,
+)
+from pennon.catalog.table_name import by_name
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import (
     NamespaceHasNoManifest,
     PennonError,
@@ -28,16 +33,15 @@ from pennon.errors import (
 )
 from pennon.leaf import StagedPartition, clustered, drop_dataset, leaf_uri, write_partitions
 from pennon.leaf.changes.deleted_rows import DeletedRows
-from pennon.leaf.write.partition_tuples import check_sources
+from pennon.leaf.write.incoming_rows import check_sources
 from pennon.manifest import Snapshot
 from pennon.manifest.commits.commit_lookup import find_commit
 from pennon.manifest.dataset.storage import manifest_uri
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.table_identity import check_same_table
-from pennon.manifest.versions.history import history
-from pennon.manifest.versions.shared_fragments import leaf_locations
+from pennon.manifest.versions.history import history, leaf_locations
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
-from pennon.transaction.staging.abandonment import abandon
+from pennon.transaction.staging.leaf_preparation import abandon
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +50,7 @@ if TYPE_CHECKING:
 
     from pennon.catalog.directory import Directory, Name
     from pennon.leaf import WriteTarget
-    from pennon.manifest.format.commit_record import CommitIdentity
+    from pennon.manifest.format.rows import CommitIdentity
 
 __all__ = ["PartitionedTable"]
 

@@ -1,7 +1,7 @@
 """A snapshot of a plain Lance dataset: one leaf, no manifest, no partitioning.
 
 It is seen as a namespace of one spec without fields, so that planning, scans and residual filters
-are the same code; ``plain_commits.py`` writes to it.
+are the same code; ``catalog/layouts/plain_table.py`` writes to it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from sqlglot import exp
 
 from pennon.caching import version_identity
 from pennon.errors import PathNotTable, TableVersionNotFound
-from pennon.leaf.schema.promotion import stream_schema
-from pennon.leaf.schema.reconciliation import LeafField, leaf_fields
+from pennon.leaf.schema.reconciliation import LeafField, leaf_fields, stream_schema
 from pennon.manifest import LeafQuery, Snapshot
-from pennon.manifest.dataset.version_times import VersionTimes
+from pennon.manifest.dataset.storage import VersionTimes
 from pennon.manifest.leaves.leaf_rows import MayMatch
 from pennon.manifest.table_layout import TableLayout
 from pennon.predicate.dialect import DataFusion

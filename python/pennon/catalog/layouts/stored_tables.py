@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from pennon.catalog.layouts.draft_table import DraftTable
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
 from pennon.catalog.layouts.plain_table import PlainTable
+from pennon.errors import DraftLayout
 from pennon.manifest.table_layout import TableLayout
 
 if TYPE_CHECKING:
@@ -17,6 +18,20 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
 
 __all__ = ["STORED_TABLES", "stored_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTable(PartitionedTable):
+    """A namespace of the draft at one version of its manifest."""
+
+    def check_writable(self, verb: str) -> None:
+        """Refuse every change.
+
+        Raises:
+            DraftLayout: Always; it names the command that makes the table writable.
+        """
+        raise DraftLayout(verb=verb, location=self.snapshot.location)
+
 
 STORED_TABLES: Final[Mapping[TableLayout, type[StoredTable]]] = MappingProxyType(
     {

@@ -1,46 +1,139 @@
-"""A table as SQL names it: a partitioned namespace or a plain dataset at one version."""
+"""A table as SQL names it: a partitioned namespace or a plain dataset at one version.
+
+Opens a table by its location alone, and says of one that was dropped meanwhile that it was.
+
+The tasks of a write do so as well: nothing here looks a name up in a catalog.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from pennon.caching import LOOK
-from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
+from pennon.catalog.configured_catalog import Catalog, absolute_place, is_local, is_path
 from pennon.catalog.directory import Directory
-from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.layouts import StoredTable, stored_table
 from pennon.catalog.layouts.plain_snapshot import open_plain
 from pennon.catalog.partitioning import partitioning
-from pennon.catalog.table_name import parts_of
-from pennon.catalog.tables.opened_location import DROPPED, open_location
+from pennon.catalog.table_name import by_name, parts_of
 from pennon.draft import open_snapshot
 from pennon.errors import (
+    ChangeKeyMissing,
+    ChangeRangeReversed,
     NamespaceHasNoManifest,
+    PathNotTable,
     TableFilesGone,
     TableMadeAnew,
     TableNotFound,
     TableVersionNotFound,
+    UnknownColumn,
 )
 from pennon.leaf.read.metadata_columns import ROW_ID_COLUMNS, metadata_columns
 from pennon.manifest import Snapshot
 from pennon.manifest.partition_struct import struct_fields
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.table_layout import TableLayout
+from pennon.manifest.versions.history import versions_until
 from pennon.manifest.versions.tags import MAIN, listed_names, tags_of
+from pennon.metadata_tables.changes_table import ChangeRange, change_schema, changes_between
 from pennon.predicate.values.time_units import EPOCH
-from pennon.spec.column_names import hiding_column
+from pennon.spec.column_names import hiding_column, python_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
     from pennon.catalog.directory import Name
 
-__all__ = ["Table", "load", "reopen", "reopen_newest"]
+__all__ = [
+    "ChangeBounds",
+    "Table",
+    "check_is_there",
+    "find_changes",
+    "load",
+    "missed_by_name",
+    "open_location",
+    "read_changes",
+    "reopen",
+    "reopen_newest",
+    "told_changes",
+]
+
+DROPPED: Final = "it was dropped meanwhile"
+"""What is said of a table that was there when a statement began."""
+
+
+def open_location(
+    location: str, version: int | None, timestamp: datetime | None, storage: Mapping[str, str]
+) -> Snapshot | None:
+    """Open a partitioned namespace or a plain dataset; None where nothing is.
+
+    Args:
+        location: Path or URL.
+        version: Its number; None for the newest.
+        timestamp: The newest version up to then; None for any.
+        storage: Given to Lance.
+
+    Raises:
+        PathNotTable: Something else is there.
+    """
+    # Unlike Path.is_file it says no, too, of what is no path: names that are too long.
+    if is_local(location) and os.path.isfile(location):  # noqa: PTH113
+        raise PathNotTable(path=location, why="it is a file and not a folder")
+    try:
+        return open_snapshot(location, version, timestamp, storage)
+    except NamespaceHasNoManifest as error:
+        try:
+            return open_plain(location, version, timestamp, storage)
+        except OSError:
+            raise PathNotTable(path=location, why="it has no __manifest") from error
+
+
+def check_is_there(name: str, location: str, storage: Mapping[str, str]) -> None:
+    """Miss a table that was opened earlier, where nothing is left at its location.
+
+    Args:
+        name: The table's name, for the error.
+        location: Path or URL.
+        storage: Given to Lance.
+
+    Raises:
+        TableNotFound: Nothing is there any more.
+        PathNotTable: Something else is.
+    """
+    if open_location(location, None, None, storage) is None:
+        raise TableNotFound(table=name, near=DROPPED)
+
+
+@contextlib.contextmanager
+def missed_by_name(name: str, location: str, storage: Mapping[str, str]) -> Iterator[None]:
+    """Say of a table that was dropped since it was opened that it was; failures are by its name.
+
+    Args:
+        name: The table's name.
+        location: Path or URL.
+        storage: Given to Lance.
+
+    Raises:
+        TableNotFound: Nothing is there any more.
+        NamespaceHasNoManifest: It is a plain dataset, and the statement is for others.
+    """
+    try:
+        with by_name(name):
+            yield
+    except NamespaceHasNoManifest:
+        check_is_there(name, location, storage)
+        raise
+
 
 _LAST_VERSION = (1 << 64) - 1
 
@@ -264,3 +357,196 @@ def _tagged(table: str, location: str, name: str, storage: Mapping[str, str]) ->
             why=f"versions are whole numbers or tags, and {listed_names(tags)}",
         )
     return tags[name].version
+
+
+_OF_COMMIT = ("_change_type", "_commit_version", "_commit_timestamp")
+
+
+def read_changes(end: Table, start: Table, key: Sequence[str]) -> pa.Table:
+    """Read what the commits between two versions did to the rows, in the columns of the later one.
+
+    Args:
+        end: The table at the later version.
+        start: The table at the earlier version.
+        key: Columns that identify a row, by which a deletion and an insertion become an update.
+
+    Raises:
+        ChangeRangeReversed: The start is behind the end.
+        UnknownColumn: A column of the key is not there.
+        ChangesNotPaired: Several rows of one commit have the same key.
+        ChangesNotKept: A version does not hold its rows.
+        UnsupportedTableChange: The table has a column of a name that changes have.
+    """
+    snapshot = end.snapshot
+    first, last = start.snapshot.version, snapshot.version
+    if first > last:
+        raise ChangeRangeReversed(table=end.name, start=f"version {first}", end=f"version {last}")
+    with by_name(end.name):
+        schema = change_schema(snapshot)
+        names = key_columns(end, key)
+        parts = changes_between(snapshot, first, last, names)
+        tables = [part.cast(schema) for part in parts]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def key_columns(table: Table, key: Sequence[str]) -> list[str]:
+    """Give the names of columns as the table has them.
+
+    Args:
+        table: The table at the version whose columns the changes have.
+        key: The names as they were stated.
+
+    Raises:
+        UnknownColumn: There is no such column.
+    """
+    names = []
+    for name in key:
+        column = table.snapshot.schema.field_by_path([name])
+        if column is None:
+            columns = ", ".join(table.snapshot.schema.arrow.names)
+            raise UnknownColumn(column=name, columns=columns)
+        names.append(str(column.field.name))
+    return names
+
+
+def told_changes(changes: pa.Table) -> Iterator[tuple[str, int, int, str]]:
+    """Give type, version, time (microseconds of UTC) and the row as JSON of each change."""
+    names = [name for name in changes.column_names if name not in _OF_COMMIT]
+    kinds, versions = (changes[name].to_pylist() for name in _OF_COMMIT[:2])
+    moments = changes[_OF_COMMIT[2]].cast(pa.int64()).to_pylist()
+    rows = python_rows(changes.select(names))
+    for kind, version, moment, row in zip(kinds, versions, moments, rows, strict=True):
+        text = json.dumps(row, ensure_ascii=False, default=_text)
+        yield kind, version, moment, text
+
+
+def _text(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+# Delta counts versions from 0: what is read from there on is everything.
+_BEFORE_THE_FIRST: Final = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBounds:
+    """The first and the last commit, each by a version or by a time; None leaves an end open.
+
+    Args:
+        start: A version, or the name of a tag.
+        end: As ``start``.
+        start_micros: A time, in microseconds since the epoch.
+        end_micros: As ``start_micros``.
+        includes_start: Whether the changes of the commit at the start count, too.
+        includes_end: Whether those of the commit at the end do.
+    """
+
+    start: str | None = None
+    end: str | None = None
+    start_micros: int | None = None
+    end_micros: int | None = None
+    includes_start: bool = True
+    includes_end: bool = True
+
+
+def find_changes(
+    catalog: Catalog,
+    identifier: Name,
+    bounds: ChangeBounds,
+    key: Sequence[str] = (),
+    *,
+    is_paired: bool = False,
+    is_net: bool = False,
+) -> tuple[Table, ChangeRange]:
+    """Find the first and the last version of a change feed.
+
+    Args:
+        catalog: The catalog.
+        identifier: The table.
+        bounds: The commits.
+        key: Columns whose values identify a row.
+        is_paired: Whether a deletion and an insertion of one key are reported as an update.
+        is_net: Whether the commits count as one.
+
+    Returns:
+        The table at the last version, whose columns all changes have, and the range.
+
+    Raises:
+        SnapshotNotFound: A version, that of a time, or that before the first commit, has expired.
+        TableVersionNotFound: There is no such tag.
+        ChangeRangeReversed: The start is behind the end.
+        ChangeKeyMissing: Updates are asked for, and no key column is named.
+
+    Spec: "Multi-Partition Transaction (Strong)".
+    """
+    newest = load(catalog, identifier)
+    if is_paired and not key:
+        raise ChangeKeyMissing(table=newest.name)
+    versions = versions_until(newest.snapshot)
+    numbers: list[int] = versions["version"].to_pylist()
+    moments: list[int] = versions["committed_at"].cast(pa.int64()).to_pylist()
+
+    def named(version: str) -> int:
+        return load(catalog, identifier, version).snapshot.version
+
+    first, last = numbers[0], numbers[-1]
+    start, end_version = first, last
+    if bounds.start is not None:
+        start = 0 if bounds.start == _BEFORE_THE_FIRST else named(bounds.start)
+        first = start + (not bounds.includes_start)
+    elif bounds.start_micros is not None:
+        least = bounds.start_micros + (not bounds.includes_start)
+        later = [n for n, moment in zip(numbers, moments, strict=True) if moment >= least]
+        first = later[0] if later else last + 1
+    if bounds.end is not None:
+        end_version = named(bounds.end)
+        last = end_version - (not bounds.includes_end)
+    elif bounds.end_micros is not None:
+        most = bounds.end_micros - (not bounds.includes_end)
+        last = max(
+            (n for n, moment in zip(numbers, moments, strict=True) if moment <= most), default=0
+        )
+        if last + 1 not in (*numbers, numbers[-1] + 1):
+            load(catalog, identifier, timestamp_micros=most)  # says where this version has expired
+    _check_order(
+        newest.name, bounds, (start, end_version), dict(zip(numbers, moments, strict=True))
+    )
+    covered = [number for number in numbers if number <= last]
+    if not covered or first > covered[-1]:
+        return newest, ChangeRange(base=last, last=last)
+    end = newest if covered[-1] == numbers[-1] else load(catalog, identifier, str(covered[-1]))
+    names = tuple(key_columns(end, key)) if is_paired else ()
+    return end, ChangeRange(_base(newest, numbers, first), covered[-1], names, is_net)
+
+
+def _check_order(
+    table: str, bounds: ChangeBounds, ends: tuple[int, int], moments: Mapping[int, int]
+) -> None:
+    """Refuse a range whose start is behind its end; one of each kind compare by their times."""
+    first, last = bounds.start_micros, bounds.end_micros
+    if bounds.start is not None and bounds.end is not None:
+        is_reversed = ends[0] > ends[1]
+    else:
+        earlier = moments.get(ends[0]) if bounds.start is not None else first
+        later = moments.get(ends[1]) if bounds.end is not None else last
+        is_reversed = earlier is not None and later is not None and earlier > later
+    if is_reversed:
+        raise ChangeRangeReversed(
+            table=table, start=_spelled(bounds.start, first), end=_spelled(bounds.end, last)
+        )
+
+
+def _spelled(version: str | None, micros: int | None) -> str:
+    if version is not None or micros is None:
+        return f"version {version}"
+    return str(EPOCH + timedelta(microseconds=micros))
+
+
+def _base(table: Table, numbers: Sequence[int], first: int) -> int:
+    """Give the version before the first commit; the commit that made the table has no rows."""
+    if first <= 1 and numbers[0] == 1:
+        return 1
+    if first - 1 not in numbers:
+        with by_name(table.name):
+            table.snapshot.at_version(first - 1)  # says which versions there are
+    return first - 1

@@ -25,7 +25,7 @@ from pennon.catalog.configured_catalog import is_local
 from pennon.errors import PennonError, TableAlreadyExists
 from pennon.leaf import forget_leaves
 from pennon.manifest.dataset.storage import MANIFEST, storage_failure
-from pennon.manifest.versions.retention import DEFAULT_AGE
+from pennon.manifest.format.properties import DEFAULT_AGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,10 +25,11 @@ import lance_namespace as upstream
 from lance_namespace import errors as upstream_errors
 
 from pennon.catalog.configured_catalog import Catalog, plain_path
-from pennon.catalog.table_registration import LOCATION, MARKER
-from pennon.catalog.upstream.leaf_place import at_read_version, read_place
+from pennon.catalog.table_name import LOCATION, MARKER
 from pennon.catalog.upstream.namespace_requests import (
+    at_read_version,
     changed_names,
+    read_place,
     refused_inside,
     upstreams_errors,
     value_of,
@@ -43,7 +44,7 @@ from pennon.leaf.dataset import FIRST_DETACHED, open_leaf
 from pennon.manifest import Snapshot
 from pennon.manifest.draft import draft_properties, is_draft
 from pennon.manifest.format.names import SEPARATOR
-from pennon.manifest.namespace_rows import is_below_spec, namespace_properties
+from pennon.manifest.registered_location import is_below_spec, namespace_properties
 from pennon.spec.arrow_json import field_to_json
 
 __all__ = ["PennonNamespace"]

@@ -1,17 +1,46 @@
-"""Requests of ``lance_namespace``, which are models or plain mappings, and its error classes."""
+"""Requests of ``lance_namespace``, which are models or plain mappings, and its error classes.
+
+Partitions as child namespaces: a partitioned table, its spec versions and their partitions.
+
+To Spark the name of a partitioned namespace is a table's, so that nothing is listed below it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lance_namespace import errors as upstream_errors
 
-from pennon.errors import PennonError, StorageFailure
+from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
+from pennon.catalog.directory import Directory
+from pennon.errors import (
+    DraftLayout,
+    NamespaceHasNoManifest,
+    NamespaceNotFound,
+    NotPartitionedNamespace,
+    PennonError,
+    StorageFailure,
+)
+from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri, resolve_reference
+from pennon.manifest import Snapshot
 from pennon.manifest.format.names import SEPARATOR
+from pennon.manifest.registered_location import child_namespaces, namespace_properties, row_of_leaf
 
-__all__ = ["changed_names", "refused_inside", "upstreams_errors", "value_of", "with_values"]
+if TYPE_CHECKING:
+    from pennon.catalog.directory import Name
+
+__all__ = [
+    "at_read_version",
+    "changed_names",
+    "described_properties",
+    "read_place",
+    "refused_inside",
+    "upstreams_errors",
+    "value_of",
+    "with_values",
+]
 
 
 def changed_names(request: Any) -> Iterator[list[str] | None]:
@@ -69,3 +98,124 @@ def refused_inside(
         " through Pennon's own commands."
     )
     return upstream_errors.UnsupportedOperationError(message)
+
+
+def read_place(snapshot: Snapshot, path: Sequence[str]) -> tuple[int | None, str | None]:
+    """Give the version at which a snapshot reads a leaf, and where it is.
+
+    Args:
+        snapshot: The partitioned namespace.
+        path: The leaf.
+
+    Returns:
+        The version, None for the newest of the main branch; path or URL of the branch that has it,
+        None for the leaf itself.
+
+    Raises:
+        LeafMissing: There is no such branch or tag.
+
+    Spec: "Read Behavior".
+    """
+    row = row_of_leaf(snapshot, path)
+    version = row.get("read_version")
+    stated = version if isinstance(version, int) else None
+    branch, tag = (_text(row.get(name)) for name in ("read_branch", "read_tag"))
+    if branch is None and tag is None:
+        return stated, None
+    root, location = snapshot.location, str(row["location"])
+    resolved = resolve_reference(root, location, (branch, tag), stated, snapshot.storage_options)
+    is_elsewhere = resolved.location != location
+    return resolved.version, leaf_uri(root, resolved.location) if is_elsewhere else None
+
+
+def at_read_version(
+    operation: str, request: Any, snapshot: Snapshot | None, path: Sequence[str]
+) -> dict[str, Any]:
+    """Give what makes a request read a leaf at its read version.
+
+    Raises:
+        UnsupportedOperationError: The request cannot name that version, or not its branch.
+    """
+    if snapshot is None or value_of(request, "branch") is not None:
+        return {}
+    with upstreams_errors():
+        version, elsewhere = read_place(snapshot, path)
+    if version is None:
+        return {}
+    has_version = isinstance(request, Mapping) or "version" in type(request).model_fields
+    if version >= FIRST_DETACHED or elsewhere is not None or not has_version:
+        where = "" if elsewhere is None else f" of {elsewhere}"
+        message = (
+            f"Cannot answer {operation} for {SEPARATOR.join(value_of(request, 'id'))}: the table"
+            f" is read at version {version}{where}, which this operation cannot name. Open the"
+            " location that describe_table gives with lance.dataset(location, version=…)."
+        )
+        raise upstream_errors.UnsupportedOperationError(message)
+    return {"version": version}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+_SHOWN = 5
+
+
+def described_properties(catalog: Catalog, namespace: Name) -> dict[str, str]:
+    """Give what describing a namespace shows, inside of tables too.
+
+    Args:
+        catalog: The catalog.
+        namespace: A namespace of the catalog; a partitioned table, its spec version or partition.
+
+    Returns:
+        The namespace's own properties, and the runtime properties of the format: schema and specs
+        of a table, the spec of a spec version, a partition's value of its own level.
+
+    Raises:
+        NamespaceNotFound: There is none of that name.
+
+    Spec: "Runtime Namespace Properties", Appendix E.
+    """
+    if namespace and is_path(namespace[0]):
+        place = absolute_place(namespace[0])
+        return _inside(catalog, place, namespace, 1)
+    directory = Directory(catalog)
+    try:
+        properties = directory.properties(namespace)
+    except NamespaceNotFound:
+        for depth in range(1, len(namespace) + 1):
+            registration = directory.find(namespace[:depth])
+            if registration is not None and registration.is_partitioned:
+                return _inside(catalog, registration.location, namespace, depth)
+        raise
+    root = _partitioned(catalog.root, catalog)
+    return properties if root is None else {**properties, **namespace_properties(root, namespace)}
+
+
+def _inside(catalog: Catalog, location: str, namespace: Name, depth: int) -> dict[str, str]:
+    snapshot = _partitioned(location, catalog)
+    name = catalog.full_name(namespace)
+    if snapshot is None:
+        raise NamespaceNotFound(namespace=name, near=f"{location} holds no partitioned namespace")
+    path = namespace[depth:]
+    for level in range(len(path)):
+        above = path[:level]
+        children = child_namespaces(snapshot, above)
+        if path[level] not in children:
+            where = catalog.full_name((*namespace[:depth], *above))
+            shown = ", ".join(children[:_SHOWN]) or "nothing"
+            raise NamespaceNotFound(
+                namespace=name,
+                near=f"the namespaces in {where} are {shown}"
+                + (", …" if len(children) > _SHOWN else ""),
+            )
+    own = {} if path else {"location": location}
+    return {**own, **namespace_properties(snapshot, path)}
+
+
+def _partitioned(location: str, catalog: Catalog) -> Snapshot | None:
+    try:
+        return Snapshot.open(location, storage_options=catalog.storage)
+    except (NamespaceHasNoManifest, NotPartitionedNamespace, DraftLayout):
+        return None

@@ -18,9 +18,8 @@ from pennon.cli.commands.table_argument import (
     positive,
     say_no_tables,
 )
-from pennon.cli.output.row_format import print_table
-from pennon.cli.output.table_picture import table_picture
-from pennon.manifest.transaction_mode import STRONG, WEAK
+from pennon.cli.output.row_format import print_table, table_picture
+from pennon.manifest.table_identity import STRONG, WEAK
 
 if TYPE_CHECKING:
     from pennon.manifest.versions.history import HistoryEntry
@@ -240,7 +239,7 @@ def _specs(namespace: PartitionedNamespace) -> dict[int, dict[str, str]]:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from pennon.planning.reports.scan_report import scan_report  # noqa: PLC0415 - only this command needs it
+    from pennon.planning.reports.explain import scan_report  # noqa: PLC0415 - only this command needs it
 
     namespace = opened(options, version=options.at)
     plan = namespace.scan(options.predicate).plan()

@@ -7,9 +7,21 @@ import itertools
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
-__all__ = ["display_width", "print_line", "print_table", "write_csv"]
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.manifest.partition_struct import partition_names, spec_versions
+from pennon.planning.reports.explain import readable_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pennon.namespace import PartitionedNamespace
+    from pennon.planning import ScanPlan
+
+__all__ = ["display_width", "print_line", "print_table", "table_picture", "write_csv"]
 
 # The widths of columns are those of the first rows; a wider cell behind them is not cut.
 _ROWS_MEASURED: Final = 10_000
@@ -119,3 +131,108 @@ def _set(cells: Sequence[str], widths: Sequence[int], is_number: Sequence[bool])
     for cell, width, right in zip(cells, widths, is_number, strict=True):
         blanks = " " * (width - display_width(cell))
         yield blanks + cell if right else cell + blanks
+
+
+_MOST_SHOWN: Final = 8
+_BAR: Final = 24
+_WIDEST_NAME: Final = 48
+# An eighth of a sign each.
+_BLOCKS: Final = " ▏▎▍▌▋▊▉█"
+
+
+def table_picture(
+    namespace: PartitionedNamespace,
+    plan: ScanPlan,
+    specs: Mapping[int, Mapping[str, str]],
+    mode: str,
+) -> Iterator[str]:
+    """Draw a table in lines.
+
+    Args:
+        namespace: The table.
+        plan: What a scan of all of it reads.
+        specs: The transforms of each spec version, as calls, by the name of their field.
+        mode: How its versions are committed.
+
+    Yields:
+        Lines without line breaks.
+    """
+    snapshot = namespace.snapshot
+    yield f"{namespace.location}"
+    yield f"  version {namespace.version}, {mode}"
+    if snapshot.comment:
+        yield f"  {snapshot.comment}"
+    yield f"  {_size(plan.table)}"
+    yield ""
+    yield "columns"
+    kinds = [
+        f"{column.type}{'' if column.nullable else ' not null'}" for column in namespace.schema
+    ]
+    yield from _aligned(list(zip(namespace.schema.names, kinds, strict=True)))
+    of_leaves = spec_versions(plan.table) if snapshot.layout.has_manifest else None
+    for version, fields in specs.items():
+        is_current = version == snapshot.current_spec.spec_version
+        yield ""
+        own = plan.table if of_leaves is None else plan.table.filter(pc.equal(of_leaves, version))
+        yield f"partition spec {version}{' (current)' if is_current else ''}: {_size(own)}"
+        yield from _aligned([(name, f"= {call}") for name, call in fields.items()])
+        if not fields:
+            yield "  one leaf, no partition field"
+    if snapshot.layout.has_manifest:
+        yield from _largest(namespace, plan.table)
+    if snapshot.properties:
+        yield ""
+        yield "properties"
+        yield from _aligned([(name, f"= {value}") for name, value in snapshot.properties.items()])
+
+
+def _largest(namespace: PartitionedNamespace, leaves: pa.Table) -> Iterator[str]:
+    """Draw the rows of the partitions that have the most."""
+    counted = leaves.filter(pc.is_valid(leaves["num_rows"]))
+    if counted.num_rows < 2:  # noqa: PLR2004 - one partition is the table
+        return
+    ranks = pc.select_k_unstable(counted, _MOST_SHOWN, [("num_rows", "descending")])
+    shown = counted.take(ranks)
+    names = [name or "" for name in partition_names(namespace.snapshot, shown).to_pylist()]
+    rows = shown["num_rows"].to_pylist()
+    sizes = [size or 0 for size in shown["num_bytes"].to_pylist()]
+    yield ""
+    yield "rows of its largest partitions" if len(leaves) > len(shown) else "rows of its partitions"
+    cut = [name if len(name) <= _WIDEST_NAME else name[: _WIDEST_NAME - 1] + "…" for name in names]
+    counts = [f"{count:,}" for count in rows]
+    width = max(map(display_width, cut))
+    digits = max(map(len, counts))
+    for name, count, text, size in zip(cut, rows, counts, sizes, strict=True):
+        blanks = " " * (width - display_width(name))
+        bar = _bar(count, max(rows))
+        yield f"  {name}{blanks}  {bar:<{_BAR}}  {text:>{digits}}  {readable_size(size)}"
+    if len(leaves) > len(shown):
+        yield f"  … and {len(leaves) - len(shown):,} more"
+
+
+def _bar(count: int, most: int) -> str:
+    """Draw a number as a bar, any number but none as at least its thinnest.
+
+    Example:
+        >>> _bar(1, 2), _bar(1, 1000), _bar(0, 1)
+        ('████████████', '▏', '')
+    """
+    eighths = 0 if not most else max(round(count / most * _BAR * 8), int(count > 0))
+    whole, part = divmod(eighths, 8)
+    return (_BLOCKS[-1] * whole + _BLOCKS[part]).rstrip()
+
+
+def _aligned(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+    width = max((display_width(name) for name, _ in pairs), default=0)
+    for name, text in pairs:
+        yield f"  {name}{' ' * (width - display_width(name))}  {text}"
+
+
+def _size(leaves: pa.Table) -> str:
+    """Tell partitions, rows and bytes of some leaves."""
+    rows, sizes = leaves["num_rows"], leaves["num_bytes"]
+    partitions = "1 partition" if len(leaves) == 1 else f"{len(leaves):,} partitions"
+    total = pc.sum(rows).as_py() or 0
+    counted = "rows unknown" if rows.null_count else f"{total:,} row{'' if total == 1 else 's'}"
+    size = "" if sizes.null_count else f", {readable_size(pc.sum(sizes).as_py() or 0)}"
+    return f"{partitions}, {counted}{size}"

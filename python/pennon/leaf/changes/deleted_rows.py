@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
-from pennon.leaf.row_addresses import fragments_of, offsets_of
+from pennon.leaf.row_order import fragments_of, offsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -4,28 +4,239 @@ By merge on read a row goes by its fragment's deletion vector; the fragment's fi
 are, and a fragment without a row left goes as a whole. By copy on write a fragment goes as soon as
 one of its rows does, and another comes with the rest. New rows are new fragments. Only touched
 fragments change, so a reader of the version before sees what it saw.
+
+The row addresses before and after a rewrite.
+
+A rewrite takes fragments out of a leaf and adds others with the same rows, beside a file that
+records for each new row which of the old ones it is; it is empty where the rows kept their order.
+The file is no part of any version: only statements that ran while the rewrite was made ask for it,
+and vacuum takes it in its time. Without it nothing is known of where a row went.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import json
+from typing import TYPE_CHECKING, Final
 
 import lance
+import numpy as np
+import pyarrow as pa
+from lance.file import LanceFileSession
+from lance.fragment import write_fragments
 
 from pennon.errors import InternalError
-from pennon.leaf.changes.fragment_copy import copied_without, is_copyable
+from pennon.leaf.changes.deleted_rows import DeletedRows
+from pennon.leaf.read.metadata_columns import ROW_ADDRESS
+from pennon.leaf.row_order import addresses_in, fragments_of
 from pennon.leaf.write.leaf_commit import commit_operation, prepared_fragments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    import pyarrow as pa
     from lance.fragment import FragmentMetadata
+    from numpy.typing import NDArray
 
-    from pennon.leaf.changes.deleted_rows import DeletedRows
-    from pennon.leaf.write.staged_partition import StagedPartition
+    from pennon.leaf.write.destination import StagedPartition
 
-__all__ = ["change_rows", "deletions", "has_same_fragments"]
+__all__ = [
+    "change_rows",
+    "deletions",
+    "forget_places",
+    "has_same_fragments",
+    "moved",
+    "record_places",
+]
+
+_FRAGMENT_BITS: Final = 32
+
+
+def is_copyable(dataset: lance.LanceDataset) -> bool:
+    """Whether the rows of a leaf are read in the schema in which they are written.
+
+    Blobs are not: a scan gives the places where they are.
+    """
+    return bool(dataset.scanner().projected_schema.equals(dataset.schema))
+
+
+def copied_without(
+    dataset: lance.LanceDataset, deleted: DeletedRows
+) -> tuple[list[FragmentMetadata], list[int]]:
+    """Write the rows of fragments anew, without those that go; commits nothing.
+
+    The rows keep their order and the leaf's own columns, among them those that the namespace does
+    not have. Rows that went before, by deletion vectors, stay behind, too.
+
+    Args:
+        dataset: The leaf at the version of the rows' addresses.
+        deleted: Rows that go.
+
+    Returns:
+        One new fragment for each that has rows left, and the numbers of those that it stands for.
+
+    Raises:
+        InternalError: A row is not there.
+        OSError: The storage refused.
+    """
+    copies: list[FragmentMetadata] = []
+    numbers: list[int] = []
+    for number, offsets in deleted.by_fragment().items():
+        fragment = dataset.get_fragment(number)
+        if fragment is None:
+            raise InternalError(what=f"rows of fragment {number} of {deleted.location} are to go")
+        left = fragment.count_rows() - len(offsets)
+        addresses = offsets + (number << _FRAGMENT_BITS)
+        written = _written(dataset, fragment, addresses) if left else []
+        copied = sum(fragment.num_rows for fragment in written)
+        if copied != left:
+            raise InternalError(
+                what=f"{left} rows of {deleted.location} were to stay, and {copied} were copied"
+            )
+        copies += written
+        numbers.append(number)
+    return copies, numbers
+
+
+def _written(
+    dataset: lance.LanceDataset, fragment: lance.LanceFragment, gone: np.ndarray
+) -> list[FragmentMetadata]:
+    reader = pa.RecordBatchReader.from_batches(dataset.schema, _rows(dataset, fragment, gone))
+    written = write_fragments(
+        reader,
+        dataset,
+        mode="append",
+        max_rows_per_file=max(1, fragment.physical_rows),
+        data_storage_version=dataset.data_storage_version,
+    )
+    return list(written)
+
+
+def _rows(
+    dataset: lance.LanceDataset, fragment: lance.LanceFragment, gone: np.ndarray
+) -> Iterator[pa.RecordBatch]:
+    scanner = dataset.scanner(fragments=[fragment], with_row_address=True, scan_in_order=True)
+    for batch in scanner.to_batches():
+        at = batch.schema.get_field_index(ROW_ADDRESS.name)
+        addresses = batch.column(at).to_numpy(zero_copy_only=False).astype(np.int64)
+        stays = pa.array(np.isin(addresses, gone, invert=True))
+        rows = batch.remove_column(at).filter(stays)
+        if rows.num_rows:
+            yield rows
+
+
+_PLACE: Final = "place"
+
+
+def record_places(
+    uri: str,
+    staged: Sequence[StagedPartition],
+    places: pa.ChunkedArray,
+    storage_options: Mapping[str, str],
+) -> None:
+    """Tell which row each row of a rewrite was.
+
+    Args:
+        uri: The leaf.
+        staged: The rewritten rows.
+        places: For each of them, its place among the rows as they were read; none where they are
+            in the order in which they were read.
+        storage_options: Given to Lance.
+    """
+    schema = pa.schema([pa.field(_PLACE, pa.int64())])
+    session = LanceFileSession(uri, storage_options=dict(storage_options) or None)
+    with session.open_writer(_places_for(staged), schema=schema) as writer:
+        for chunk in places.chunks:
+            writer.write_batch(pa.record_batch([chunk], schema=schema))
+
+
+def forget_places(
+    uri: str, staged: Sequence[StagedPartition], storage_options: Mapping[str, str]
+) -> None:
+    """Remove the file of a rewrite that was not committed; one that is gone is no error.
+
+    Args:
+        uri: The leaf.
+        staged: The rewritten rows.
+        storage_options: Given to Lance.
+    """
+    session = LanceFileSession(uri, storage_options=dict(storage_options) or None)
+    with contextlib.suppress(OSError, RuntimeError):  # Lance's of a storage that is gone
+        session.delete_file(_places_for(staged))
+
+
+def moved(
+    before: lance.LanceDataset,
+    after: lance.LanceDataset,
+    deleted: DeletedRows,
+    storage_options: Mapping[str, str],
+) -> DeletedRows | None:
+    """Find the rows that are to go where a rewrite has put them.
+
+    Args:
+        before: The leaf before the rewrite.
+        after: And after it.
+        deleted: Rows by their addresses before.
+        storage_options: Given to Lance.
+
+    Returns:
+        The same rows by their addresses after; None where that is not known.
+    """
+    old = {fragment.fragment_id: fragment for fragment in before.get_fragments()}
+    new = {fragment.fragment_id: fragment for fragment in after.get_fragments()}
+    gone = [rows for number, rows in old.items() if number not in new]
+    come = [rows for number, rows in new.items() if number not in old]
+    numbers = fragments_of(deleted.addresses)
+    is_moved = np.isin(numbers, [row.fragment_id for row in gone])
+    if not is_moved.any():
+        return DeletedRows(deleted.location, after.version, deleted.addresses)
+    read = before.scanner(columns=[ROW_ADDRESS.name], fragments=gone).to_table()
+    sources = read[ROW_ADDRESS.name].to_numpy().astype(np.int64)
+    targets = np.concatenate([_addresses(row) for row in come]) if come else sources[:0]
+    places = _recorded_places(after, come, storage_options)
+    if places is None or len(sources) != len(targets) or len(places) not in (0, len(targets)):
+        return None
+    if len(places):
+        sources = sources[places]
+    ascending = np.argsort(sources, kind="stable")
+    moved_addresses = deleted.addresses[is_moved]
+    at = np.searchsorted(sources, moved_addresses, sorter=ascending)
+    if len(sources) == 0 or at.max() >= len(sources):
+        return None
+    at_source = ascending[at]
+    if not np.array_equal(sources[at_source], moved_addresses):
+        return None
+    addresses = np.concatenate([deleted.addresses[~is_moved], targets[at_source]])
+    return DeletedRows(deleted.location, after.version, np.unique(addresses))
+
+
+def _addresses(fragment: lance.LanceFragment) -> NDArray[np.int64]:
+    return addresses_in(fragment.fragment_id, np.arange(fragment.physical_rows, dtype=np.int64))
+
+
+def _recorded_places(
+    leaf: lance.LanceDataset,
+    fragments: Sequence[lance.LanceFragment],
+    storage_options: Mapping[str, str],
+) -> NDArray[np.int64] | None:
+    """Read the places of a rewrite's rows, none where they kept their order; None if unknown."""
+    if not fragments:
+        return None
+    session = LanceFileSession(str(leaf.uri), storage_options=dict(storage_options) or None)
+    path = _places_of(fragments[0].metadata.files[0].path)
+    if not session.contains(path):
+        return None
+    read: pa.Table = session.open_reader(path).read_all().to_table()
+    places: NDArray[np.int64] = read[_PLACE].to_numpy()
+    return places
+
+
+def _places_for(staged: Sequence[StagedPartition]) -> str:
+    return _places_of(json.loads(staged[0].fragments[0])["files"][0]["path"])
+
+
+def _places_of(file: str) -> str:
+    """Name the file of places after the first data file of the rewrite."""
+    return f"data/{file.removesuffix('.lance')}.places"
 
 
 def change_rows(

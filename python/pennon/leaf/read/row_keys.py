@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.predicate.values.arrow_kinds import is_text
+from pennon.predicate.values.time_units import is_text
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -10,6 +10,10 @@ the leaf lacks is NULL, a narrower type is promoted, unknown fields are ignored.
 Below a column whose stated id is Lance's number of it, as in the leaves that Pennon makes, a field
 states its id only where it is not the number. So the number of a silent field there is its id,
 unless another field states that number, and the name of a dropped field finds nothing.
+
+Which stored types promote to which: every value keeps its meaning and stays distinct.
+
+NULL rule: NULL stays NULL in every type, so a leaf's column of type null promotes to anything.
 """
 
 from __future__ import annotations
@@ -22,9 +26,8 @@ import pyarrow as pa
 
 from pennon.caching import PerObject
 from pennon.errors import LeafTypeMismatch
-from pennon.leaf.schema.promotion import is_promotable
-from pennon.predicate.values.arrow_kinds import is_list
-from pennon.spec.schema import BY_NAME, children_of, field_id_of
+from pennon.predicate.values.time_units import is_list
+from pennon.spec.schema import BY_NAME, FIELD_ID, children_of, field_id_of, with_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,11 +40,144 @@ __all__ = [
     "LeafField",
     "LeafFields",
     "LeafMatching",
+    "is_promotable",
     "leaf_fields",
     "leaf_matching",
     "match_fields",
+    "plain_field",
+    "plain_schema",
     "shared_fields",
+    "stream_schema",
+    "stream_type",
 ]
+
+
+def plain_field(column: pa.Field) -> pa.Field:
+    """Give a field as a leaf stores it: without the stated ids, which a leaf states once.
+
+    What Pennon keeps for itself stays behind as well, and below a column all metadata: pylance 14
+    fails to filter by a nested column whose fields have metadata.
+    """
+    metadata = {key: text for key, text in (column.metadata or {}).items() if _is_kept(key)}
+    return _without_metadata(column).with_metadata(metadata or None)
+
+
+def _plain_schema(columns: pa.Schema) -> pa.Schema:
+    return pa.schema([plain_field(column) for column in columns])
+
+
+_PLAIN: Final[PerObject[pa.Schema, pa.Schema]] = PerObject(_plain_schema)
+
+
+def plain_schema(columns: pa.Schema) -> pa.Schema:
+    """Give a namespace's columns as a new leaf stores them.
+
+    Args:
+        columns: With their ids; the answer for a schema that outlives the statement is kept.
+    """
+    return _PLAIN.of(columns)
+
+
+def _is_kept(key: bytes) -> bool:
+    return key != FIELD_ID and not key.startswith(b"pennon:")
+
+
+def _without_metadata(column: pa.Field) -> pa.Field:
+    children = [_without_metadata(child) for child in children_of(column.type)]
+    plain = column.with_type(with_children(column.type, children))
+    return plain.with_metadata(None)
+
+
+_FLOAT_DIGITS = {16: 11, 32: 24, 64: 53}
+_DECIMAL_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+_UNITS = ("s", "ms", "us", "ns")
+
+
+def is_promotable(stored: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether values stored as ``stored`` can be read as ``expected`` without loss.
+
+    Example:
+        >>> is_promotable(pa.int32(), pa.int64()), is_promotable(pa.int64(), pa.int32())
+        (True, False)
+    """
+    stored, expected = stream_type(stored), stream_type(expected)
+    if stored.equals(expected) or pa.types.is_null(stored):
+        return True
+    if pa.types.is_integer(stored):
+        return _integer_promotes(stored, expected)
+    if pa.types.is_floating(stored):
+        return bool(pa.types.is_floating(expected) and stored.bit_width <= expected.bit_width)
+    if pa.types.is_decimal(stored):
+        return bool(
+            pa.types.is_decimal(expected)
+            and expected.scale >= stored.scale
+            and expected.precision - expected.scale >= stored.precision - stored.scale
+        )
+    if pa.types.is_timestamp(expected):
+        return _promotes_to_timestamp(stored, expected)
+    if pa.types.is_time(stored) and pa.types.is_time(expected):
+        return _UNITS.index(stored.unit) <= _UNITS.index(expected.unit)
+    if pa.types.is_fixed_size_binary(stored):
+        return bool(expected.equals(pa.binary()))
+    return bool(pa.types.is_date(stored) and pa.types.is_date(expected))
+
+
+def _integer_promotes(stored: pa.DataType, expected: pa.DataType) -> bool:
+    is_signed = pa.types.is_signed_integer(stored)
+    digits = stored.bit_width - (1 if is_signed else 0)
+    if pa.types.is_integer(expected):
+        if not pa.types.is_signed_integer(expected):
+            return bool(not is_signed and digits <= expected.bit_width)
+        return bool(digits <= expected.bit_width - 1)
+    if pa.types.is_floating(expected):
+        return bool(digits <= _FLOAT_DIGITS[expected.bit_width])
+    if pa.types.is_decimal(expected):
+        return bool(expected.precision - expected.scale >= _DECIMAL_DIGITS[stored.bit_width])
+    return False
+
+
+def _promotes_to_timestamp(stored: pa.DataType, expected: pa.DataType) -> bool:
+    if pa.types.is_date(stored):
+        return expected.tz is None
+    if not pa.types.is_timestamp(stored):
+        return False
+    # a finer stored unit is read as long as no value loses its last digits: the cast is checked
+    return (stored.tz is None) == (expected.tz is None)
+
+
+def stream_type(data_type: pa.DataType) -> pa.DataType:
+    """Give the plain form of a type: 32-bit offsets, no views, no dictionaries, variable lists.
+
+    Example:
+        >>> stream_type(pa.list_(pa.large_utf8(), 3))
+        ListType(list<item: string>)
+    """
+    if pa.types.is_struct(data_type):
+        return pa.struct([_stream_field(child) for child in data_type])
+    if pa.types.is_map(data_type):
+        return pa.map_(
+            _stream_field(data_type.key_field),
+            _stream_field(data_type.item_field),
+            keys_sorted=data_type.keys_sorted,
+        )
+    if pa.types.is_dictionary(data_type):
+        return stream_type(data_type.value_type)
+    if hasattr(data_type, "value_field"):
+        return pa.list_(_stream_field(data_type.value_field))
+    if pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type):
+        return pa.utf8()
+    if pa.types.is_large_binary(data_type) or pa.types.is_binary_view(data_type):
+        return pa.binary()
+    return data_type
+
+
+def stream_schema(schema: pa.Schema) -> pa.Schema:
+    """Give the schema of a scan's stream: the requested one with every type in its plain form."""
+    return pa.schema([_stream_field(column) for column in schema], metadata=schema.metadata)
+
+
+def _stream_field(column: pa.Field) -> pa.Field:
+    return column.with_type(stream_type(column.type))
 
 
 @dataclass(frozen=True, slots=True)

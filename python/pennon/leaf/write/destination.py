@@ -1,30 +1,52 @@
-"""The destination of one partition's rows: its leaf's directory and stored schema."""
+"""The destination of one partition's rows: its leaf's directory and stored schema.
+
+Creates the dataset of a new leaf: an empty version that states the namespace's field ids.
+
+A plain Lance reader of the main branch sees an empty table, never half a transaction. Several
+writers may make the same leaf at once: the first makes it, the others find it.
+
+Columns always state their id; one commit makes the dataset and states them, so that nobody has to
+guess. Nested fields state theirs only where Lance's own number is another: pylance 14 fails to
+filter by a nested column whose fields have metadata ("column types must match schema types"), and
+a leaf is a table for plain Lance readers too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+import base64
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakKeyDictionary
 
+import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import Cache, PerObject
 from pennon.errors import (
+    InternalError,
+    LeafFolderTaken,
     LeafMissing,
+    LeafTypeMismatch,
     NamespaceHasNoManifest,
     PennonError,
     SnapshotNotFound,
     StorageFailure,
     TableNotFound,
 )
-from pennon.leaf.dataset import check_is_main, open_leaf
-from pennon.leaf.schema.file_layout import write_layout
-from pennon.leaf.schema.leaf_upgrade import stored_field, upgrade_of
-from pennon.leaf.schema.plain_field import plain_schema
-from pennon.leaf.schema.reconciliation import LeafFields, leaf_matching, shared_fields
+from pennon.leaf.dataset import check_is_main, leaf_uri, open_leaf
+from pennon.leaf.schema.file_layout import columns_by_name, state_field_ids, write_layout
+from pennon.leaf.schema.reconciliation import (
+    LeafFields,
+    leaf_fields,
+    leaf_matching,
+    plain_schema,
+    shared_fields,
+)
+from pennon.leaf.schema.schema_widening import stating_ids, stored_field, upgrade_of
 from pennon.manifest import Snapshot, leaf_name
 from pennon.manifest.leaves.partition_index import equals
 from pennon.manifest.table_identity import check_same_table, table_id
@@ -33,12 +55,193 @@ from pennon.spec.partition_spec import leaf_prefix
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import lance
-
     from pennon.manifest import LeafName
     from pennon.spec.partition_spec import PartitionSpec
 
-__all__ = ["Destination", "Destinations"]
+__all__ = ["Destination", "Destinations", "StagedPartition", "WriteTarget", "create_leaf"]
+
+_ATTEMPTS_TO_MAKE = 5
+
+
+def create_leaf(
+    root: str, location: str, schema: pa.Schema, storage_options: Mapping[str, str] | None = None
+) -> lance.LanceDataset:
+    """Make a leaf's empty dataset, or open the newest version of the one that is there.
+
+    The manifest names no such leaf. A dataset with other columns, which a foreign tool has written
+    over a partition that was deleted, gets a new, empty version: the name is derived from the
+    partition's values, and there is no other. A dataset with rows that never was a leaf is left
+    as it is: another writer may need it.
+
+    Args:
+        root: Path or URL of the namespace.
+        location: The leaf's directory.
+        schema: The namespace schema, with its ids.
+        storage_options: Passed to Lance, never printed.
+
+    Returns:
+        The dataset at its newest version of main, whose fields state the namespace's ids.
+
+    Raises:
+        LeafFolderTaken: Another writer's rows are there, which never were the table's.
+
+    Spec: "Schema", "Physical Layout and Naming".
+    """
+    uri = leaf_uri(root, location)
+    options = dict(storage_options) if storage_options else None
+    _write_empty(uri, schema, 0, options)
+    for _ in range(_ATTEMPTS_TO_MAKE):
+        dataset = open_leaf(root, location, None, storage_options)
+        if any(field.stated_id is not None for field in leaf_fields(dataset)):
+            return dataset
+        _check_not_foreign(dataset, root, location)
+        missing = _missing_ids(dataset, schema, location)
+        if not missing:
+            _write_empty(uri, schema, dataset.version, options)
+            continue
+        try:
+            state_field_ids(dataset, missing, detached=False)
+        except OSError as error:
+            if not _says_made(error):
+                raise
+    raise InternalError(what=f"the field ids of leaf {location} could not be stated")
+
+
+def _check_not_foreign(dataset: lance.LanceDataset, root: str, location: str) -> None:
+    """Refuse rows of a dataset of which no version was a leaf."""
+    num_rows = dataset.count_rows()
+    if not num_rows:
+        return
+    oldest = dataset.checkout_version(min(version["version"] for version in dataset.versions()))
+    if any(field.stated_id is not None for field in leaf_fields(oldest)):
+        return
+    raise LeafFolderTaken(
+        leaf=location, table=root, num_rows=num_rows, columns=", ".join(dataset.schema.names)
+    )
+
+
+def _missing_ids(dataset: lance.LanceDataset, schema: pa.Schema, leaf: str) -> dict[int, int]:
+    """Give the ids to state by Lance's numbers; none where the columns are not the namespace's."""
+    try:
+        named = columns_by_name(dataset, schema, leaf)
+    except LeafTypeMismatch:
+        return {}
+    return {} if named.unknown else named.ids
+
+
+def _write_empty(
+    uri: str, schema: pa.Schema, version: int, storage_options: dict[str, str] | None
+) -> None:
+    """Make an empty version behind a version; where another writer was first its version stays."""
+    try:
+        # write_dataset's create mode retries as an overwrite when two writers race; on a version,
+        # without retries, Lance lets one pass.
+        lance.LanceDataset.commit(
+            uri,
+            lance.LanceOperation.Overwrite(stating_ids(list(schema)), []),
+            read_version=version,
+            max_retries=0,
+            storage_options=storage_options,
+        )
+    except OSError as error:
+        if not _says_made(error):
+            raise
+
+
+def _says_made(error: OSError) -> bool:
+    text = str(error).lower()
+    words = ("already exists", "0.manifest was not found", "conflict", "concurrent", "retryable")
+    return any(word in text for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTarget:
+    """The namespace and the partition spec that a task writes to.
+
+    Args:
+        location: Path or URL of the partitioned namespace.
+        version: Version of its ``__manifest`` that the write is based on.
+        spec_version: The partition spec that the rows are split by.
+        storage_options: Passed to Lance, never printed.
+        file_bytes: About how large a file becomes; None for Lance's own bound.
+        table_id: Which table it is, whatever its version; empty where nobody asks.
+    """
+
+    location: str
+    version: int
+    spec_version: int
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    file_bytes: int | None = None
+    table_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPartition:
+    """The uncommitted fragments that one task wrote for one partition.
+
+    Args:
+        spec_version: The partition spec that ``values`` belong to.
+        object_id: The leaf's ``object_id`` in the manifest, also when it is not there yet.
+        location: The leaf's directory.
+        values: One row, one column ``partition_field_<id>`` per partition field, typed.
+        fragments: The fragments as Lance's JSON.
+        layout: What the fragments' columns are; they fit only a leaf that numbers them the same.
+        num_rows: Rows in the fragments.
+        num_bytes: Bytes of the fragments' files.
+        order: The write order in which each fragment's rows are; None where they are in none.
+        statistics: Those of the rows' columns as the manifest has them; None where unknown.
+        spec: The identity of that partition spec; None where unknown.
+    """
+
+    spec_version: int
+    object_id: str
+    location: str
+    values: pa.RecordBatch
+    fragments: tuple[str, ...]
+    layout: str
+    num_rows: int
+    num_bytes: int
+    order: str | None = None
+    statistics: str | None = None
+    spec: str | None = None
+
+    def to_json(self) -> str:
+        """Write the report as text; partition values survive exactly, whatever their type."""
+        return json.dumps(
+            {
+                "spec_version": self.spec_version,
+                "object_id": self.object_id,
+                "location": self.location,
+                "values": _encode(self.values),
+                "fragments": list(self.fragments),
+                "layout": self.layout,
+                "num_rows": self.num_rows,
+                "num_bytes": self.num_bytes,
+                "order": self.order,
+                "statistics": self.statistics,
+                "spec": self.spec,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> StagedPartition:
+        """Read what ``to_json`` wrote."""
+        stored = json.loads(text)
+        stored["values"] = _decode(stored["values"])
+        stored["fragments"] = tuple(stored["fragments"])
+        return cls(**stored)
+
+
+def _encode(values: pa.RecordBatch) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, values.schema) as writer:
+        writer.write_batch(values)
+    return base64.b64encode(sink.getvalue()).decode("ascii")
+
+
+def _decode(text: str) -> pa.RecordBatch:
+    return pa.ipc.open_stream(base64.b64decode(text)).read_next_batch()
+
 
 # A small append asks for few leaves: by their names that is half as dear as to bring the index of
 # all of them to the version before.

@@ -2,25 +2,34 @@
 
 A detached commit gives the leaf a version that only the manifest names. It is based on an exact
 version, so a chain of them never sees what another writer does meanwhile.
+
+Writes columns of a leaf's existing rows into additional data files.
+
+A fragment may have several data files, each with some of the columns. So a column of older rows
+is stored without touching any other: its initial default, or its values in a wider type.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import lance
 import pyarrow as pa
-from lance.fragment import FragmentMetadata
+from lance.fragment import FragmentMetadata, write_fragments
 
-from pennon.errors import LeafSchemaMismatch, WriteConflict
+from pennon.errors import InternalError, LeafSchemaMismatch, WriteConflict
+from pennon.leaf.dataset import open_own_leaf
+from pennon.leaf.schema.array_conversion import convert_batch
 from pennon.leaf.schema.file_layout import field_key, leaf_numbers, read_layout, renumbered
-from pennon.leaf.schema.leaf_upgrade import upgrade_of
 from pennon.leaf.schema.reconciliation import (
     FieldMatch,
     leaf_fields,
     leaf_matching,
+    plain_field,
     shared_fields,
+    stream_schema,
 )
 from pennon.leaf.schema.schema_widening import (
     Addition,
@@ -28,27 +37,128 @@ from pennon.leaf.schema.schema_widening import (
     highest_number,
     num_fields,
     numbers_below,
+    upgrade_of,
     vacated_names,
     widened,
     with_replaced,
 )
-from pennon.leaf.write.column_filling import filled, without
-from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.schema import NamespaceSchema, children_of, field_id_of
+from pennon.spec.write_order import INITIAL_DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from pennon.leaf.write.staged_partition import StagedPartition
+    from pennon.leaf.write.destination import StagedPartition
 
 __all__ = [
     "LeafCommit",
     "append_fragments",
     "commit_operation",
+    "fence",
+    "has_initial_defaults",
     "prepared_fragments",
+    "publish",
     "remove_fragments",
     "replace_fragments",
+    "stop_auto_cleanup",
 ]
+
+# Lance's number for a column of a file that the dataset has elsewhere.
+_GONE = -2
+_BATCH_ROWS = 65_536
+_ALL_IN_ONE_FILE = 1 << 62
+
+
+def filled(
+    dataset: lance.LanceDataset,
+    fragment: FragmentMetadata,
+    matches: Sequence[FieldMatch],
+    numbers: Sequence[int],
+    leaf: str,
+) -> FragmentMetadata:
+    """Store columns of a fragment's rows.
+
+    Args:
+        dataset: The leaf at a version that has the fragment, if any column is there already.
+        fragment: The fragment, of the leaf or to be appended to it.
+        matches: The columns; one that is not there is filled with its initial default.
+        numbers: Lance's numbers of the columns and the fields below them, parents first.
+        leaf: The leaf's name for errors.
+
+    Returns:
+        The fragment with one more data file; nothing is committed.
+    """
+    if not matches:
+        return fragment
+    schema = pa.schema([plain_field(match.expected) for match in matches])
+    reader = pa.RecordBatchReader.from_batches(
+        schema, _batches(dataset, fragment, matches, schema, leaf)
+    )
+    written = write_fragments(
+        reader,
+        dataset,
+        schema=schema,
+        mode="overwrite",
+        max_rows_per_file=max(1, fragment.physical_rows),  # Lance takes it modulo 2³²
+        max_bytes_per_file=_ALL_IN_ONE_FILE,
+        data_storage_version=dataset.data_storage_version,
+    )
+    described = fragment.to_json()
+    files = [file for part in written for file in part.to_json()["files"]]
+    if len(files) != 1 or written[0].physical_rows != fragment.physical_rows:
+        raise InternalError(what=f"columns of a fragment of {leaf} were not written as one file")
+    files[0]["fields"] = [numbers[number] for number in files[0]["fields"]]
+    described["files"] += files
+    return FragmentMetadata.from_json(json.dumps(described))
+
+
+def without(
+    fragment: FragmentMetadata, numbers: Collection[int], before: FragmentMetadata
+) -> FragmentMetadata:
+    """Take columns out of the files that a fragment had before: another file has them now."""
+    if not numbers:
+        return fragment
+    described = fragment.to_json()
+    for file in described["files"][: len(before.files)]:
+        file["fields"] = [_GONE if number in numbers else number for number in file["fields"]]
+    return FragmentMetadata.from_json(json.dumps(described))
+
+
+def has_initial_defaults(schema: pa.Schema) -> bool:
+    """Whether a write may add files of columns that the rows' own files have not."""
+    return any(INITIAL_DEFAULT in (column.metadata or {}) for column in schema)
+
+
+def _batches(
+    dataset: lance.LanceDataset,
+    fragment: FragmentMetadata,
+    matches: Sequence[FieldMatch],
+    schema: pa.Schema,
+    leaf: str,
+) -> Iterator[pa.RecordBatch]:
+    """Every physical row: a data file has those that are deleted, too."""
+    plain = stream_schema(schema)
+    names = [match.stored.name for match in matches if match.stored is not None]
+    if not names:
+        for start in range(0, fragment.physical_rows, _BATCH_ROWS):
+            num_rows = min(_BATCH_ROWS, fragment.physical_rows - start)
+            batch = convert_batch([None] * len(matches), matches, plain, num_rows, leaf)
+            yield batch.cast(schema)
+        return
+    scanner = dataset.scanner(
+        columns=names,
+        fragments=list(filter(None, [dataset.get_fragment(fragment.id)])),
+        include_deleted_rows=True,
+        with_row_id=True,
+        batch_size=_BATCH_ROWS,
+    )
+    for batch in scanner.to_batches():
+        arrays = [
+            None if match_.stored is None else batch.column(match_.stored.name)
+            for match_ in matches
+        ]
+        if batch.num_rows:
+            yield convert_batch(arrays, matches, plain, batch.num_rows, leaf).cast(schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,3 +423,54 @@ def _renamed(match: FieldMatch, names: Mapping[int, str]) -> FieldMatch:
         return match
     arrow = match.stored.arrow.with_name(names[match.stored.number])
     return replace(match, stored=replace(match.stored, arrow=arrow))
+
+
+_AUTO_CLEANUP: Final = "lance.auto_cleanup."
+
+
+def fence(dataset: lance.LanceDataset) -> lance.LanceDataset:
+    """Make a version of the same rows that no commit is rebased over.
+
+    Whoever opened the leaf before, and commits behind it, is refused by Lance: appends, changes of
+    rows, and changes of the schema. The fence is refused itself where another commit came first.
+
+    Args:
+        dataset: The leaf at the newest version of its main branch.
+
+    Returns:
+        The version.
+
+    Raises:
+        OSError: Another commit came first, or the storage refused.
+
+    Spec: "Multi-Partition Transaction (Strong)".
+    """
+    fragments = [fragment.metadata for fragment in dataset.get_fragments()]
+    same = lance.LanceOperation.Merge(fragments, dataset.lance_schema)
+    return commit_operation(dataset, same, detached=False)
+
+
+def publish(
+    root: str, location: str, version: int, storage_options: Mapping[str, str] | None = None
+) -> None:
+    """Make a version of a leaf the newest one of its main branch.
+
+    Args:
+        root: Path or URL of the namespace.
+        location: The leaf's directory.
+        version: A version of it, detached or not.
+        storage_options: Given to Lance.
+
+    Raises:
+        LeafMissing: The version's files are gone.
+        OSError: The storage refused.
+    """
+    if int(open_own_leaf(root, location, None, storage_options).version) != version:
+        open_own_leaf(root, location, version, storage_options).restore()  # type: ignore[no-untyped-call]
+
+
+def stop_auto_cleanup(dataset: lance.LanceDataset) -> None:
+    """Take out what has Lance clean up behind its commits: it deletes detached versions."""
+    keys = [key for key in dataset.config() if key.startswith(_AUTO_CLEANUP)]
+    if keys:
+        dataset.delete_config_keys(keys)

@@ -6,42 +6,236 @@ comes again, it gets further fragments. Nothing that is written here is visible 
 
 Where the table has a write order, the rows of each run are compared as they pass: what is reported
 as sorted was seen to be.
+
+Clusters rows by partition, in whatever order they come.
+
+Spark sorts before it writes; whoever writes without Spark hands rows over as they come. They are
+gathered up to a bound in bytes and sorted there, so that memory is bounded and a partition gets one
+run of files per gathered piece.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance.file import LanceFileSession
 from lance.fragment import FragmentMetadata, write_fragments
 
 from pennon.errors import InternalError, LeafSchemaMismatch, SnapshotNotFound
 from pennon.leaf.dataset import leaf_uri
-from pennon.leaf.row_order import SortedCheck
-from pennon.leaf.write.column_counting import ColumnCounting, counted_fields
-from pennon.leaf.write.destination import Destinations
-from pennon.leaf.write.incoming_rows import conform
-from pennon.leaf.write.kept_failure import KeptFailure
-from pennon.leaf.write.partition_tuples import check_sources, partition_tuples, runs
-from pennon.leaf.write.staged_partition import StagedPartition
+from pennon.leaf.row_order import SortedCheck, key_columns
+from pennon.leaf.write.destination import Destinations, StagedPartition
+from pennon.leaf.write.incoming_rows import (
+    ColumnCounting,
+    check_sources,
+    conform,
+    counted_fields,
+    partition_tuples,
+    runs,
+    tuple_codes,
+)
 from pennon.manifest import Snapshot
 from pennon.manifest.format.names import canonical_bytes
 from pennon.manifest.table_identity import check_same_table
 from pennon.spec.write_order import WriteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pennon.leaf.write.destination import Destination
-    from pennon.leaf.write.partition_tuples import Run
-    from pennon.leaf.write.staged_partition import WriteTarget
+    import numpy as np
+    from numpy.typing import NDArray
 
-__all__ = ["delete_files", "delete_fragment_files", "write_partitions"]
+    from pennon.leaf.write.destination import Destination, WriteTarget
+    from pennon.leaf.write.incoming_rows import Run
+    from pennon.spec.partition_spec import PartitionSpec
+
+__all__ = [
+    "KeptFailure",
+    "clustered",
+    "count_files",
+    "delete_files",
+    "delete_fragment_files",
+    "write_partitions",
+]
+
+GATHERED_BYTES: Final = 128 << 20
+_BATCH_ROWS: Final = 65_536
+
+
+def clustered(
+    batches: Iterable[pa.RecordBatch],
+    snapshot: Snapshot,
+    spec: PartitionSpec,
+    order: WriteOrder | None,
+    *,
+    gathered_bytes: int = GATHERED_BYTES,
+    observe: Callable[[pa.Array], None] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Sort rows by partition, and within each by the write order.
+
+    Args:
+        batches: Rows in the namespace's columns by name.
+        snapshot: The namespace.
+        spec: The spec to partition by.
+        order: The table's write order, if it has one.
+        gathered_bytes: So much is held and sorted at a time.
+        observe: Is told of each row that is given which one of the rows that came it is.
+
+    Yields:
+        The rows in exactly the namespace's schema.
+
+    Raises:
+        WriteColumnUnknown: The rows have a column that the table has not.
+        WriteTypeMismatch: A value does not fit its column.
+        NotNullViolated: A NOT NULL column has a NULL.
+        PartitionValueOverflow: A partition value does not fit the manifest's column.
+
+    Spec: "Partition Expression".
+    """
+    gathered: list[pa.RecordBatch] = []
+    num_bytes = num_seen = 0
+
+    def ordered() -> Iterator[pa.RecordBatch]:
+        for rows, places in _sorted(gathered, snapshot, spec, order):
+            if observe is not None:
+                observe(pc.add(places, num_seen))
+            yield from _sliced(rows)
+
+    for batch in _cut(batches, gathered_bytes):
+        rows = conform(batch, snapshot.schema, snapshot.location)
+        gathered.append(rows)
+        num_bytes += rows.nbytes
+        if num_bytes >= gathered_bytes:
+            yield from ordered()
+            num_seen += sum(piece.num_rows for piece in gathered)
+            gathered, num_bytes = [], 0
+    if gathered:
+        yield from ordered()
+
+
+def _cut(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Cut what is larger than the bound; leave out what has no row."""
+    for batch in batches:
+        num_parts = max(1, -(-batch.nbytes // most_bytes))
+        step = max(1, -(-batch.num_rows // num_parts))
+        for start in range(0, batch.num_rows, step):
+            yield batch.slice(start, step)
+
+
+def _sorted(
+    gathered: list[pa.RecordBatch],
+    snapshot: Snapshot,
+    spec: PartitionSpec,
+    order: WriteOrder | None,
+) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    """Sort rows; the second array has the position where each of them was."""
+    for rows in pa.Table.from_batches(gathered).combine_chunks().to_batches():
+        keys: list[tuple[pa.Array | NDArray[np.generic], str]] = []
+        if spec.fields:
+            keys.append((tuple_codes(partition_tuples(rows, spec, snapshot)), "ascending"))
+        if order is not None:
+            columns = [rows.column(column.name) for column in order.columns]
+            keys += [
+                (key.values, "descending" if key.is_descending else "ascending")
+                for key in key_columns(columns, order.columns)
+            ]
+        places = _indices(keys) if keys else pa.array(range(rows.num_rows), pa.uint64())
+        yield (rows.take(places) if keys else rows), places
+
+
+def _sliced(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for start in range(0, rows.num_rows, _BATCH_ROWS):
+        yield rows.slice(start, _BATCH_ROWS)
+
+
+def _indices(keys: list[tuple[pa.Array | NDArray[np.generic], str]]) -> pa.Array:
+    names = [f"key_{place}" for place in range(len(keys))]
+    table = pa.table([values for values, _ in keys], names=names)
+    directions = [direction for _, direction in keys]
+    return pc.sort_indices(table, sort_keys=list(zip(names, directions, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """What the tasks of a write staged, together.
+
+    Args:
+        partitions: Partitions with new rows, each once; 0 for a table without partitioning.
+        files: Their new files of rows.
+        num_bytes: Bytes of these files.
+    """
+
+    partitions: int
+    files: int
+    num_bytes: int
+
+
+def count_files(staged: Iterable[str]) -> WrittenFiles:
+    """Count the files in the reports of a write's tasks.
+
+    Args:
+        staged: The reports as text: those of partitions, or fragments of a plain dataset.
+
+    Example:
+        >>> fragment = '{"files": [{"path": "a.lance", "file_size_bytes": 700}]}'
+        >>> count_files([fragment, fragment])
+        WrittenFiles(partitions=0, files=2, num_bytes=1400)
+    """
+    reports = [json.loads(text) for text in staged]
+    of_partitions = [report for report in reports if "object_id" in report]
+    fragments = [report for report in reports if "object_id" not in report]
+    fragments += [json.loads(text) for report in of_partitions for text in report["fragments"]]
+    files = [file for fragment in fragments for file in fragment["files"]]
+    return WrittenFiles(
+        len({report["object_id"] for report in of_partitions}),
+        len(files),
+        sum(file["file_size_bytes"] or 0 for file in files),
+    )
+
+
+class KeptFailure:
+    """Keeps what fails while rows are made, and raises it in the place of Lance's error.
+
+    Example:
+        >>> rows = KeptFailure()
+        >>> with rows.raised():
+        ...     try:
+        ...         with rows:
+        ...             raise KeyError("region")
+        ...     except KeyError:
+        ...         raise OSError("C Data interface error: Key error: 'region'")
+        Traceback (most recent call last):
+        KeyError: 'region'
+    """
+
+    def __init__(self) -> None:
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> None:
+        self._error = None
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if not isinstance(error, GeneratorExit):
+            self._error = error
+
+    @contextmanager
+    def raised(self) -> Iterator[None]:
+        """Run what hands the rows to Lance."""
+        try:
+            yield
+        except (OSError, RuntimeError, ValueError):
+            if self._error is not None:
+                raise self._error from None
+            raise
+
 
 # So many batches of a run are kept until Lance has decided that it takes them.
 _RESTARTABLE_BATCHES = 2

@@ -5,12 +5,23 @@ No row is copied. A dataset's rows must all have one partition tuple; values tha
 the dataset's fields (a commit of its metadata), then the manifest records it. Upstream's readers
 find a leaf at a location relative to the namespace only, so a dataset elsewhere is moved on
 request, or refused.
+
+Partition values as text: from the caller, or from ``column=value`` parts of a path.
+
+A name is a partition field's id, or the one source column of a field; then the field's value is
+derived from the column's. ``__HIVE_DEFAULT_PARTITION__`` is NULL.
+
+The partition tuple of a dataset's rows: from the ends of its source columns, else row by row.
+
+A transform that never decreases has one value where it has the same for the smallest and the
+greatest source value. A month, day or hour does not increase for ever, but between two times of
+one month (day, hour) it is the same. Everything else, and columns with NULLs, is scanned.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +33,11 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import AdoptionRefused, LeafTypeMismatch
-from pennon.leaf.schema.adopted_dataset import NamedColumns, columns_by_name, state_ids
-from pennon.leaf.write.leaf_commit import LeafCommit
-from pennon.leaf.write.main_branch import stop_auto_cleanup
-from pennon.maintenance.adoption.given_values import values_of_spec
-from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows
-from pennon.maintenance.adoption.recovery import recovered_tuple
+from pennon.leaf.schema.file_layout import NamedColumns, columns_by_name, state_ids
+from pennon.leaf.write.leaf_commit import LeafCommit, stop_auto_cleanup
 from pennon.maintenance.calls.procedure_declaration import Column
-from pennon.maintenance.leaves.partition_values import RowValues, differs, is_same_value
-from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.maintenance.leaves.chosen_leaves import RowValues, differs, is_same_value
+from pennon.maintenance.leaves.leaf_files import Progress, no_progress
 from pennon.manifest import (
     ConcurrentChange,
     LeafChange,
@@ -41,14 +48,207 @@ from pennon.manifest import (
     leaf_name,
 )
 from pennon.manifest.dataset.storage import MANIFEST
-from pennon.manifest.transaction_mode import STRONG, WEAK, check_mode
+from pennon.manifest.table_identity import STRONG, WEAK, check_mode
 from pennon.predicate.dialect import DataFusion
-from pennon.spec.initial_default import INITIAL_DEFAULT
+from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
+from pennon.spec.column_names import path_values, python_rows, value_of_text
 from pennon.spec.partition_spec import leaf_prefix
-from pennon.spec.value_text import path_values
-from pennon.transaction.staging.leaf_state import partition_text
+from pennon.spec.write_order import INITIAL_DEFAULT
+from pennon.transaction.staging.staged import partition_text
+from pennon.transforms.registry import expression
 
-__all__ = ["Adopted", "adopt", "checked_columns", "datasets_below", "opened", "refused"]
+__all__ = [
+    "Adopted",
+    "MixedTuples",
+    "NoRows",
+    "OneTuple",
+    "adopt",
+    "checked_columns",
+    "datasets_below",
+    "opened",
+    "recovered_tuple",
+    "refused",
+    "tuple_of_rows",
+]
+
+
+def values_of_spec(
+    texts: Mapping[str, str],
+    spec: PartitionSpec,
+    schema: NamespaceSchema,
+    types: Mapping[str, pa.DataType],
+) -> dict[str, pa.Scalar]:
+    """Turn texts into partition values, as far as they state them.
+
+    Args:
+        texts: By field id or by source column.
+        spec: The spec.
+        schema: The namespace schema.
+        types: The types of the manifest's columns by field id.
+
+    Returns:
+        The values by field id; fields that are not stated, or not understood, are left out.
+    """
+    values: dict[str, pa.Scalar] = {}
+    for field in spec.fields:
+        kind = types[field.field_id]
+        value = None
+        if field.field_id in texts:
+            value = value_of_text(texts[field.field_id], kind)
+        if value is None:
+            value = _derived(texts, field, schema, kind)
+        if value is not None:
+            values[field.field_id] = value
+    return values
+
+
+def _derived(
+    texts: Mapping[str, str], field: PartitionField, schema: NamespaceSchema, data_type: pa.DataType
+) -> pa.Scalar | None:
+    sources = [schema.field_by_id(number) for number in field.source_ids]
+    arrays = []
+    for source in sources:
+        text = None if source is None else texts.get(str(source))
+        if source is None or text is None:
+            return None
+        value = value_of_text(text, source.field.type)
+        if value is None:
+            return None
+        arrays.append(pa.array([value], source.field.type))
+    sql = field.derivation.expression([array.type for array in arrays])
+    return expression(sql, data_type).apply(arrays)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class RowTuple:
+    """A row and its partition values.
+
+    Args:
+        number: Its position, from 0.
+        sources: The source columns of the row, as text.
+        values: Its partition values by field id.
+    """
+
+    number: int
+    sources: str
+    values: Mapping[str, pa.Scalar]
+
+    def __str__(self) -> str:
+        return f"row {self.number} ({self.sources}) has {partition_text(self.values)}"
+
+
+@dataclass(frozen=True, slots=True)
+class OneTuple:
+    """All rows have the same partition values."""
+
+    values: Mapping[str, pa.Scalar]
+    num_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class MixedTuples:
+    """Two rows have different partition values."""
+
+    first: RowTuple
+    other: RowTuple
+
+
+@dataclass(frozen=True, slots=True)
+class NoRows:
+    """There is no row to compute a partition value from."""
+
+
+def tuple_of_rows(
+    rows: RowValues, batches: Iterable[pa.RecordBatch]
+) -> OneTuple | MixedTuples | NoRows:
+    """Find the partition tuple that all rows have; reading stops at the first contradiction.
+
+    Args:
+        rows: Computes the values.
+        batches: The source columns.
+    """
+    first: RowTuple | None = None
+    num_rows = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        values = rows.of(batch)
+        if first is None:
+            first = _row(batch, values, 0, 0)
+        mask = pa.repeat(pa.scalar(value=False), batch.num_rows)
+        for name, column in values.items():
+            mask = pc.or_(mask, differs(column, pa.repeat(first.values[name], batch.num_rows)))
+        other = pc.index(mask, value=True).as_py()
+        if other >= 0:
+            return MixedTuples(first, _row(batch, values, other, num_rows))
+        num_rows += batch.num_rows
+    return NoRows() if first is None else OneTuple(first.values, num_rows)
+
+
+def _row(batch: pa.RecordBatch, values: Mapping[str, pa.Array], at: int, before: int) -> RowTuple:
+    sources = python_rows(batch.slice(at, 1))[0]
+    text = ", ".join(f"{name} {'NULL' if v is None else v}" for name, v in sources.items())
+    return RowTuple(before + at, text, {name: column[at] for name, column in values.items()})
+
+
+def recovered_tuple(
+    dataset: lance.LanceDataset, rows: RowValues
+) -> OneTuple | MixedTuples | NoRows:
+    """Find the partition tuple of a dataset.
+
+    Args:
+        dataset: The dataset.
+        rows: Computes the values of its rows.
+
+    Returns:
+        The tuple, or two rows that contradict each other.
+    """
+    return _from_ends(dataset, rows) or tuple_of_rows(rows, rows.scan(dataset))
+
+
+def _from_ends(dataset: lance.LanceDataset, rows: RowValues) -> OneTuple | None:
+    if not rows.fields or not all(_is_ordered(field, rows) for field in rows.fields):
+        return None
+    ends: dict[str, pa.Array] = {}
+    num_rows = 0
+    try:
+        for batch in rows.scan(dataset):
+            num_rows += batch.num_rows
+            for name, array in zip(batch.schema.names, batch.columns, strict=True):
+                if array.null_count:
+                    return None
+                both = pc.min_max(array)
+                here = pa.array([both["min"], both["max"]], array.type)
+                ends_so_far = ends.get(name)
+                if ends_so_far is not None:
+                    wider = pc.min_max(pa.concat_arrays([ends_so_far, here]))
+                    here = pa.array([wider["min"], wider["max"]], array.type)
+                ends[name] = here
+    except pa.ArrowNotImplementedError:
+        return None
+    if not ends:
+        return None
+    table = pa.table(ends)
+    values = rows.of(table)
+    if any(least != greatest for least, greatest in values.values()):
+        return None
+    for field in rows.fields:
+        ends_of_field = rows.source(table, field.source_ids[0])
+        first, last = field.derivation.monotone_values(ends_of_field)
+        if first != last:
+            return None
+    return OneTuple({name: least for name, (least, _) in values.items()}, num_rows)
+
+
+def _is_ordered(partition_field: PartitionField, rows: RowValues) -> bool:
+    if not partition_field.derivation.has_monotone_values:
+        return False
+    source = rows.schema.field_by_id(partition_field.source_ids[0])
+    # NaN is no end of a column of floats.
+    return (
+        source is not None and len(source.path) == 1 and not pa.types.is_floating(source.field.type)
+    )
+
 
 _VERSIONS: Final = "_versions"
 _ATTEMPTS: Final = 5

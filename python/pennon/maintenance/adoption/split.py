@@ -25,11 +25,11 @@ from pennon.maintenance.adoption.adopt import (
     refused,
 )
 from pennon.maintenance.calls.procedure_declaration import Arguments, Procedure, columns_of
-from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.maintenance.leaves.leaf_files import Progress, no_progress
 from pennon.manifest import Snapshot, StorageOptions
-from pennon.manifest.format.columns import PARTITION_PREFIX
+from pennon.manifest.format.rows import PARTITION_PREFIX
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
-from pennon.transaction.staging.leaf_state import partition_text
+from pennon.transaction.staging.staged import partition_text
 
 __all__ = ["ADOPT", "Adoption", "adopt_or_split", "split_datasets"]
 

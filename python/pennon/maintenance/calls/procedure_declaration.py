@@ -17,8 +17,7 @@ from typing import Any, Final, Generic, TypeVar, get_type_hints
 
 from pennon.errors import PennonError, ProcedureArgument
 from pennon.predicate.values.time_units import EPOCH
-from pennon.spec.column_names import listed_columns
-from pennon.spec.value_text import path_values
+from pennon.spec.column_names import listed_columns, path_values
 
 __all__ = [
     "HIDDEN",

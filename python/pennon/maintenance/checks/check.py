@@ -12,11 +12,14 @@ from lance.file import LanceFileSession
 
 from pennon.maintenance.calls.procedure_declaration import Procedure, columns_of
 from pennon.maintenance.checks.check_leaves import LeafCheck
-from pennon.maintenance.checks.check_manifest import check_columns, check_rows, leaf_rows
-from pennon.maintenance.checks.check_metadata import check_metadata
-from pennon.maintenance.checks.findings import CheckReport, Finding, note, violation
-from pennon.maintenance.checks.manifest_rows import RawRows
-from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.maintenance.checks.check_manifest import (
+    check_columns,
+    check_metadata,
+    check_rows,
+    leaf_rows,
+)
+from pennon.maintenance.checks.findings import CheckReport, Finding, RawRows, note, violation
+from pennon.maintenance.leaves.leaf_files import Progress, no_progress
 from pennon.manifest.dataset.storage import MANIFEST, StorageOptions, open_manifest, storage_failure
 from pennon.manifest.draft import is_draft
 from pennon.manifest.format.properties import user_properties

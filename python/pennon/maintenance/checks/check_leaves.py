@@ -16,25 +16,65 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import LeafMissing, LeafTypeMismatch, PennonError, StorageFailure
-from pennon.leaf import forget_leaves, open_leaf
+from pennon.leaf import forget_leaves, open_leaf, scan_leaf
 from pennon.leaf.dataset import resolve_reference
+from pennon.leaf.row_order import SortedCheck
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
-from pennon.maintenance.checks.check_order import unsorted_fragments
-from pennon.maintenance.checks.findings import Finding, note, violation, warning
-from pennon.maintenance.checks.manifest_rows import RawRow, RawRows, newest_version
-from pennon.maintenance.leaves.leaf_files import broken_fragments
-from pennon.maintenance.leaves.partition_values import RowValues, differs
-from pennon.maintenance.leaves.progress import Progress
+from pennon.maintenance.checks.findings import (
+    Finding,
+    RawRow,
+    RawRows,
+    newest_version,
+    note,
+    violation,
+    warning,
+)
+from pennon.maintenance.leaves.chosen_leaves import RowValues, differs
+from pennon.maintenance.leaves.leaf_files import Progress, broken_fragments
 from pennon.manifest.dataset.storage import StorageOptions
+from pennon.manifest.format.column_statistics import RECORDED_ORDER, recorded_order
 from pennon.manifest.format.rows import TABLE
 from pennon.spec import NamespaceSchema, PartitionSpec
-from pennon.spec.initial_default import INITIAL_DEFAULT
-from pennon.spec.json_text import object_or_empty
+from pennon.spec.arrow_json import object_or_empty
+from pennon.spec.column_names import text_of_value
 from pennon.spec.schema import field_id_of
-from pennon.spec.value_text import text_of_value
-from pennon.spec.write_order import WriteOrder
+from pennon.spec.write_order import INITIAL_DEFAULT, WriteOrder
 
 __all__ = ["LeafCheck"]
+
+
+def unsorted_fragments(
+    dataset: lance.LanceDataset,
+    metadata: str | None,
+    order: WriteOrder | None,
+    schema: NamespaceSchema,
+) -> list[int]:
+    """List the fragments whose rows are not in the order that is recorded of them.
+
+    Args:
+        dataset: The leaf at the version to read.
+        metadata: The leaf's metadata in the manifest, JSON text.
+        order: The table's write order; a record of another one or of another version counts for
+            nothing.
+        schema: The namespace schema.
+    """
+    if order is None:
+        return []
+    recorded = object_or_empty(metadata).get(RECORDED_ORDER)
+    if recorded != recorded_order(dataset.version, order.identity):
+        return []
+    columns = pa.schema([field.field for field in order.fields])
+    unsorted = []
+    for at, fragment in enumerate(dataset.get_fragments()):
+        check = SortedCheck(order.columns)
+        for batch in scan_leaf(
+            dataset, columns, namespace_schema=schema.arrow, fragments=(at, at + 1)
+        ):
+            check.observe(batch.columns)
+        if not check.is_sorted:
+            unsorted.append(fragment.fragment_id)
+    return unsorted
+
 
 _ROWS_AT_ONCE = 1 << 16
 _TRANSACTION = "Transaction"

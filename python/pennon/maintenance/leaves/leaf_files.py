@@ -8,7 +8,7 @@ appends one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -28,7 +28,16 @@ from pennon.manifest.dataset.storage import (
 )
 from pennon.manifest.versions.tags import tagged_versions
 
-__all__ = ["LeafFiles", "broken_fragments", "files_of_version"]
+__all__ = ["LeafFiles", "Progress", "broken_fragments", "files_of_version", "no_progress"]
+
+Progress = Callable[[str, int, int], None]
+"""Told what is done, how many of it are done, and how many there are."""
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """Show nothing."""
+    del what, done, total
+
 
 _LISTINGS: Final = 8
 _DETACHED: Final = re.compile(r"_versions/d(\d+)\.manifest")

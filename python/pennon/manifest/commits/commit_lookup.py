@@ -12,25 +12,24 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import StorageFailure
-from pennon.manifest.commits.exclusive_commit import exclusive
-from pennon.manifest.commits.waiting import wait_for_others
-from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.commits.manifest_commit import exclusive, wait_for_others
 from pennon.manifest.dataset.select import select
 from pennon.manifest.dataset.storage import (
     StorageOptions,
+    is_conflict,
     open_manifest,
     reading_failure,
     storage_failure,
 )
-from pennon.manifest.format.commit_record import (
+from pennon.manifest.format.rows import (
     COMMIT,
     GIVEN_UP,
     CommitIdentity,
     CommitRecord,
     commit_key,
     records_in,
+    table_of_rows,
 )
-from pennon.manifest.format.rows import table_of_rows
 from pennon.predicate.dialect import DataFusion
 
 __all__ = [

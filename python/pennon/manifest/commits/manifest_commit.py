@@ -9,48 +9,80 @@ For two inserts of one key Lance writes a filter of the keys into the version an
 66 kB however few they are. Only a commit that makes leaves needs it. One that moves leaves which
 are there changes their rows, and so does every other try of it: Lance sees the two by these. It
 merges by two columns, of which the first is the key, and Lance writes no filter.
+
+Exclusive commits: refused after any concurrent change of the dataset's rows.
+
+Lance rebases an update over commits of other rows. That is right for a change that depends on the
+rows it replaces, and wrong for one that was made of all rows it has read. An operation that states
+every fragment conflicts with each commit that changes a fragment, appends among them, and each
+update conflicts with it. Changes of the metadata alone are still rebased over.
+
+Keeps ``__manifest`` small: commits merge the small fragments that they leave.
+
+Every commit adds a fragment of a few rows, and whoever opens or changes the table pays for each of
+them: after 400 commits five times the price of the first. So a commit that finds many small ones
+merges them, behind its own commit point. A merge that meets another commit is left to a later one;
+a commit that meets a merge is made again on top, as beside every other commit.
+
+Fragments are merged by levels, so that a row is rewritten a few times in its life and not by every
+merge: what old versions read stays on the disk until they expire.
+
+Commits statistics of leaves whose versions stay the same.
+
+Rows that another commit has moved on meanwhile are left as they are: what was counted is not
+theirs. Lance refuses the merge where one of the rows changes at the same moment.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import random
+import secrets
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from lance.file import LanceFileSession
+from lance.fragment import FragmentMetadata
 from sqlglot import exp
 
 from pennon.caching import version_identity
 from pennon.errors import CommitGivenUp, InternalError
-from pennon.manifest.commits.exclusive_commit import exclusive
-from pennon.manifest.commits.fragment_merge import keep_small
-from pennon.manifest.commits.manifest_outcome import (
-    ConcurrentChange,
-    ManifestCommitted,
-    ManifestOutcome,
-)
-from pennon.manifest.dataset.commit_conflict import is_conflict
-from pennon.manifest.dataset.storage import storage_failure
-from pennon.manifest.dataset.table_versions import (
+from pennon.manifest.dataset.select import (
     carry_sequence_numbers,
     last_sequence_numbers,
     version_row_ids,
 )
-from pennon.manifest.format.column_statistics import COLUMN_STATISTICS, LeafStatistics
-from pennon.manifest.format.columns import READ_VERSION
-from pennon.manifest.format.commit_record import CommitRecord, records_in
-from pennon.manifest.format.names import SEPARATOR, ObjectId
-from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow, table_of_rows
-from pennon.manifest.format.statistics import (
+from pennon.manifest.dataset.storage import is_conflict, storage_failure
+from pennon.manifest.format.column_statistics import (
+    COLUMN_STATISTICS,
     COUNTED_VERSION,
     RECORDED_ORDER,
+    LeafStatistics,
     recorded_order,
     with_statistics,
 )
-from pennon.manifest.leaves.named_rows import (
+from pennon.manifest.format.names import SEPARATOR, ObjectId
+from pennon.manifest.format.rows import (
+    NAMESPACE,
+    READ_VERSION,
+    TABLE,
+    TABLE_VERSION,
+    CommitRecord,
+    ManifestRow,
+    records_in,
+    table_of_rows,
+)
+from pennon.manifest.leaves.leaf_rows import (
     MOST_NAMES,
     carry_rows,
     check_single,
@@ -66,9 +98,178 @@ if TYPE_CHECKING:
 
     from pennon.caching import TableKey
 
-__all__ = ["LeafChange", "commit_leaves", "existing_rows", "with_changes"]
+__all__ = [
+    "ConcurrentChange",
+    "LeafChange",
+    "ManifestCommitted",
+    "ManifestOutcome",
+    "commit_leaves",
+    "commit_statistics",
+    "exclusive",
+    "existing_rows",
+    "keep_small",
+    "wait_for_others",
+    "with_changes",
+]
 
-_LOG: Final = logging.getLogger(__name__)
+
+@dataclass(frozen=True, slots=True)
+class ManifestCommitted:
+    """The change is visible from this version of ``__manifest`` on.
+
+    Args:
+        version: The version that the commit made.
+    """
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrentChange:
+    """Another writer committed a change of the same rows or keys; nothing of ours is visible."""
+
+
+ManifestOutcome = ManifestCommitted | ConcurrentChange
+
+
+_FIRST_SECONDS: Final = 0.01
+_LONGEST_SECONDS: Final = 0.5
+
+
+def wait_for_others(attempt: int) -> None:
+    """Wait a random while, longer after each failed attempt.
+
+    Args:
+        attempt: How many have failed before this one.
+    """
+    longest = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2**attempt)
+    time.sleep(random.uniform(0, longest))  # noqa: S311 - spreads writers, protects nothing
+
+
+def exclusive(
+    base: lance.LanceDataset,
+    update: lance.LanceOperation.BaseOperation,
+    storage_options: Mapping[str, str],
+) -> lance.LanceOperation.BaseOperation:
+    """Turn an update of rows into one that can only be the first change since its base version.
+
+    Args:
+        base: The version that the update was made for, and has to be committed to.
+        update: What goes and what comes.
+        storage_options: Given to Lance.
+
+    Raises:
+        OSError: The storage refused.
+    """
+    if not isinstance(update, lance.LanceOperation.Update):
+        raise InternalError(what=f"Lance merges rows by {type(update).__name__}")
+    fragments = {fragment.fragment_id: fragment.metadata for fragment in base.get_fragments()}
+    following = max(fragments, default=-1) + 1
+    for number in update.removed_fragment_ids:
+        fragments[number] = _emptied(base, fragments[number], storage_options)
+    fragments.update({fragment.id: fragment for fragment in update.updated_fragments})
+    for at, fragment in enumerate(update.new_fragments, following):
+        fragments[at] = _without_row_ids(fragment, at)
+    return lance.LanceOperation.Merge(list(fragments.values()), base.lance_schema)
+
+
+def _without_row_ids(fragment: FragmentMetadata, number: int) -> FragmentMetadata:
+    """Number a fragment, and leave its stable row ids, where it has some, to the commit."""
+    stated = fragment.to_json()
+    stated.update(id=number, row_id_meta=None)
+    return FragmentMetadata.from_json(json.dumps(stated))
+
+
+def _emptied(
+    base: lance.LanceDataset, fragment: FragmentMetadata, storage_options: Mapping[str, str]
+) -> FragmentMetadata:
+    """Delete all rows of a fragment: the operation may not leave one out, and then Lance does."""
+    offsets = pa.array(np.arange(fragment.physical_rows, dtype=np.uint32))
+    schema = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
+    file_id = secrets.randbits(63)
+    name = f"{fragment.id}-{base.version}-{file_id}.arrow"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        with pa.ipc.new_file(str(path), schema) as writer:
+            writer.write_batch(pa.record_batch([offsets], schema=schema))
+        session = LanceFileSession(
+            f"{str(base.uri).rstrip('/')}/_deletions", storage_options=dict(storage_options) or None
+        )
+        session.upload_file(str(path), name)
+    stated = fragment.to_json()
+    stated["deletion_file"] = {
+        "read_version": base.version,
+        "id": file_id,
+        "file_type": "array",
+        "num_deleted_rows": fragment.physical_rows,
+        "base_id": None,
+    }
+    return FragmentMetadata.from_json(json.dumps(stated))
+
+
+_LOG = logging.getLogger(__name__)
+_MAX_FRAGMENTS: Final = 8
+# So many fewer fragments are worth taking some large ones along.
+_FAR_MORE: Final = 32
+_LEVELS: Final = (64, 1024, 16_384, 262_144)
+
+
+def keep_small(manifest: lance.LanceDataset) -> bool:
+    """Merge the fragments of ``__manifest`` where they are many and small; never fails.
+
+    Args:
+        manifest: The table at its newest version; at that of the merge afterwards.
+
+    Returns:
+        Whether it was merged and has exactly the rows that it was given with: no other commit came
+        between.
+    """
+    fragments = [fragment.metadata for fragment in manifest.get_fragments()]
+    level = _level([int(fragment.physical_rows) for fragment in fragments])
+    if level is None:
+        return False
+    columns = manifest.schema
+    try:
+        manifest.optimize.compact_files(target_rows_per_fragment=level, num_threads=1)
+        return _is_made_of(manifest, fragments) and manifest.schema == columns
+    except (OSError, RuntimeError, ValueError) as error:
+        # What the commit has done stands whether its waste is cleared away or not.
+        log = _LOG.debug if is_conflict(error) else _LOG.warning
+        log("fragments of %s are not merged: %s", manifest.uri, error)
+        return False
+
+
+def _is_made_of(manifest: lance.LanceDataset, fragments: Sequence[FragmentMetadata]) -> bool:
+    """Whether a version is the rewrite of one that has exactly these fragments."""
+    made_by = manifest.read_transaction(manifest.version)
+    if made_by is None or not isinstance(made_by.operation, lance.LanceOperation.Rewrite):
+        return False
+    before = manifest.checkout_version(manifest.version - 1).get_fragments()
+    stated = [fragment.metadata.to_json() for fragment in before]
+    return stated == [fragment.to_json() for fragment in fragments]
+
+
+def _level(rows: Sequence[int]) -> int | None:
+    """Choose the size below which fragments are merged; None where they are few.
+
+    Fragments of one size are many, not those of all: else each of the small merges would take the
+    large fragments along. Only neighbours are merged, so small ones between large ones count at
+    the level of these.
+
+    Example:
+        >>> _level([5000, 3, 3]), _level([5000, *[3] * 7]), _level([5000, *[300] * 8])
+        (None, None, 1024)
+        >>> _level([300, 3] * 8)
+        1024
+    """
+    for least, level in pairwise((0, *_LEVELS)):
+        fewer = sum(one < level and other < level for one, other in pairwise(rows))
+        of_its_size = sum(least <= row < level for row in rows)
+        if fewer >= _MAX_FRAGMENTS - 1 and (of_its_size >= _MAX_FRAGMENTS or fewer >= _FAR_MORE):
+            return level
+    return None
+
+
 _KEY: Final = "object_id"
 # The same rows match as by the key alone: an object never changes its type.
 _KEY_WITHOUT_FILTER: Final = (_KEY, "object_type")
@@ -342,3 +543,46 @@ def _condition_of_removal(base: lance.LanceDataset, removed: Sequence[str]) -> s
     names = [*removed, *version_row_ids(base, removed)]
     keys = [exp.Literal.string(name) for name in names]
     return exp.column("object_id").isin(*keys).sql(dialect=DataFusion)
+
+
+def commit_statistics(
+    snapshot: Snapshot, counted: Sequence[LeafChange], record: CommitRecord
+) -> ManifestOutcome:
+    """Write what was counted of leaves into their rows; none of them moves.
+
+    Args:
+        snapshot: The newest snapshot, in which the leaves are still at the counted versions.
+        counted: The statistics, with the version of each leaf that they are of. A leaf whose row
+            names no version, or another one, is left out.
+        record: What the commit does.
+
+    Returns:
+        The version of ``__manifest`` with the statistics, the snapshot's where there is nothing to
+        write; or that another writer came first, and nothing was written.
+
+    Raises:
+        StorageFailure: The storage refused; nothing is visible.
+        TableMadeAnew: Another table stands there by now.
+
+    Spec: "Manifest Table Schema" (metadata).
+    """
+    base = open_commit_base(snapshot)
+    try:
+        rows = existing_rows(base, [leaf_change.object_id for leaf_change in counted])
+        changes = {leaf_change.object_id: leaf_change for leaf_change in counted}
+        versions = [changes[object_id].read_version for object_id in rows["object_id"].to_pylist()]
+        stands = pc.equal(rows[READ_VERSION.name], pa.array(versions, READ_VERSION.type))
+        rows = rows.filter(pc.fill_null(stands, fill_value=False))
+        if not rows.num_rows:
+            return ManifestCommitted(snapshot.version)
+        record_rows = table_of_rows([record.row()], base.schema)
+        merge = base.merge_insert("object_id").when_matched_update_all()
+        merge = merge.when_not_matched_insert_all().conflict_retries(0)
+        merge.execute(pa.concat_tables([with_changes(rows, changes), record_rows]))
+    except (OSError, RuntimeError, ValueError) as error:
+        if not is_conflict(error):
+            raise storage_failure("commit to", snapshot.location, error) from error
+        return ConcurrentChange()
+    committed = ManifestCommitted(base.version)
+    keep_small(base)
+    return committed

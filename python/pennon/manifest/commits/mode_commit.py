@@ -18,27 +18,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import TransactionModeChanged
-from pennon.manifest.commits.exclusive_commit import exclusive
-from pennon.manifest.commits.manifest_outcome import (
+from pennon.manifest.commits.manifest_commit import (
     ConcurrentChange,
     ManifestCommitted,
     ManifestOutcome,
+    exclusive,
+    wait_for_others,
 )
-from pennon.manifest.commits.stated_commit import commit_metadata
-from pennon.manifest.commits.waiting import wait_for_others
-from pennon.manifest.dataset.commit_conflict import is_conflict
-from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
-from pennon.manifest.format.change_notice import ChangeNotice, NamedAt
-from pennon.manifest.format.columns import READ_VERSION
-from pennon.manifest.format.properties import TRANSACTION
-from pennon.manifest.format.rows import TABLE_VERSION
+from pennon.manifest.commits.root_change import commit_metadata
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    is_conflict,
+    open_manifest,
+    storage_failure,
+)
+from pennon.manifest.format.properties import TRANSACTION, ChangeNotice, NamedAt
+from pennon.manifest.format.rows import READ_VERSION, TABLE_VERSION
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.table_identity import open_commit_base
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pennon.manifest.format.commit_record import CommitRecord
+    from pennon.manifest.format.rows import CommitRecord
 
 __all__ = [
     "add_read_versions",

@@ -1,18 +1,44 @@
-"""Opening the Lance table ``__manifest``: paths, versions, times, and what each failure means."""
+"""Opening the Lance table ``__manifest``: paths, versions, times, and what each failure means.
+
+Versions of ``__manifest`` that have expired, and stay on the disk for Lance to compare with.
+
+Lance tells whether a commit meets others by the transactions of the versions between its base and
+the newest one. Where these were removed it finds nothing and rebases blind: a deletion hits a row
+that has moved on, and the new row stands beside it. And where the number of a version is free
+again, a writer that has stood still just before its last step writes that old number, and its
+commit is lost behind newer ones. So a version that expires is first only *marked*: nobody reads it
+any more, and what it alone needed of leaves goes at once. Its own files, a few kilobytes, go when
+no commit can have begun before the next version was there: see ``WRITER_GRACE``.
+
+The mark is a tag of the oldest version that stays. All before it have expired but those that
+another tag holds. A mark is never moved: an expiry makes a new one and drops those of older
+versions, so that of two at once the later one counts. Who tags a version looks for the mark behind
+that, and who marks looks for tags behind that: one sees the other, however long either stands
+still.
+
+Which version a table had at a time, as far as the versions that are left show it.
+
+Versions are numbered without gaps, so that a number which is missing is of a version that has
+expired. A tag keeps an old version alone: what came behind it is gone, and the tagged version is
+not what the table had until the next one that is there.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import re
+import secrets
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
 
 import lance
 from lance.dataset import Version
 
-from pennon.caching import storage_identity
+from pennon.caching import storage_identity, version_time
 from pennon.caching.lance_sessions import lance_session
 from pennon.errors import (
     InternalError,
@@ -23,17 +49,25 @@ from pennon.errors import (
     StorageFull,
     TableNotFound,
 )
-from pennon.manifest.dataset.expired_versions import first_kept, held_versions, is_expired
-from pennon.manifest.dataset.version_times import VersionTimes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
 
 __all__ = [
     "MANIFEST",
     "StorageOptions",
+    "VersionTimes",
+    "first_kept",
+    "held_versions",
+    "is_conflict",
     "is_damaged",
+    "is_mark",
     "is_not_found",
     "is_of_storage",
+    "listed_tags",
     "listed_versions",
     "manifest_uri",
+    "mark_expired",
     "open_manifest",
     "present_versions",
     "reading_failure",
@@ -41,6 +75,227 @@ __all__ = [
     "storage_problem",
     "version_numbers",
 ]
+
+_CONFLICT_WORDS = ("too many concurrent writers", "commit conflict", "incompatible transaction")
+
+
+def is_conflict(error: Exception) -> bool:
+    """Whether Lance's error means that a concurrent commit came first.
+
+    Lance has one class for some of these errors and OSError for the others.
+    """
+    message = str(error).lower()
+    return any(words in message for words in _CONFLICT_WORDS)
+
+
+_MARK: Final = re.compile(r"expired-[0-9a-f]{16}")
+# What an expiry says of itself while it runs, as ``tags`` makes such a name: it holds nothing.
+_NOTICE: Final = re.compile(r"expire-[0-9a-f]{16}(-[0-9a-f-]+)?")
+_TAG_LISTINGS: Final = 9
+
+_Tags = dict[str, "Mapping[str, Any]"]
+
+
+def listed_tags(dataset: lance.LanceDataset) -> _Tags:
+    """List the tags that hold versions, as Lance tells of them: all but the marks.
+
+    Args:
+        dataset: ``__manifest``, a plain dataset or a leaf.
+
+    Raises:
+        OSError: The storage refused.
+    """
+    return {name: tag for name, tag in _listed(dataset).items() if not is_mark(name)}
+
+
+def is_mark(name: str) -> bool:
+    """Whether a tag marks what has expired, and holds nothing for anyone.
+
+    Example:
+        >>> is_mark("expired-3f0c95d1a2b47e68"), is_mark("expired")
+        (True, False)
+    """
+    return _MARK.fullmatch(name) is not None
+
+
+def held_versions(dataset: lance.LanceDataset, ignored: Collection[str] = ()) -> set[int]:
+    """Give the versions that tags hold, however old they are.
+
+    Args:
+        dataset: ``__manifest``.
+        ignored: Tags that are not asked.
+
+    Raises:
+        OSError: The storage refused.
+    """
+    return _held(_listed(dataset), ignored)
+
+
+def first_kept(dataset: lance.LanceDataset) -> int:
+    """Give the version before which all have expired that no tag holds; 0 where none has.
+
+    Raises:
+        OSError: The storage refused.
+    """
+    return max(_marks(_listed(dataset)).values(), default=0)
+
+
+def is_expired(dataset: lance.LanceDataset, version: int) -> bool:
+    """Whether a version has expired, be its files still there or not.
+
+    Raises:
+        OSError: The storage refused.
+    """
+    tags = _listed(dataset)
+    return version < max(_marks(tags).values(), default=0) and version not in _held(tags)
+
+
+def mark_expired(dataset: lance.LanceDataset, version: int) -> None:
+    """Let all versions before one expire that no tag holds.
+
+    Args:
+        dataset: ``__manifest``.
+        version: One that is there, and that stays.
+
+    Raises:
+        OSError: The storage refused.
+    """
+    if first_kept(dataset) >= version:
+        return
+    try:
+        _tags_to_change(dataset).create(f"expired-{secrets.token_hex(8)}", version)
+    except (OSError, ValueError):
+        if first_kept(dataset) < version:  # else another expiry is further than this one
+            raise
+    marks = _marks(_listed(dataset))
+    for name, marked in marks.items():
+        if marked < max(marks.values()):
+            with contextlib.suppress(PennonError, OSError, ValueError):  # dropped by another
+                _tags_to_change(dataset).delete(name)
+
+
+def _held(tags: _Tags, ignored: Collection[str] = ()) -> set[int]:
+    return {
+        int(tag["version"])
+        for name, tag in tags.items()
+        if name not in ignored and not is_mark(name) and not _NOTICE.fullmatch(name)
+    }
+
+
+def _marks(tags: _Tags) -> dict[str, int]:
+    return {name: int(tag["version"]) for name, tag in tags.items() if is_mark(name)}
+
+
+def _tags_to_change(dataset: lance.LanceDataset) -> Any:
+    """Give the tags by an object that no other thread has, for Lance borrows it to change one."""
+    return dataset.checkout_version(dataset.version).tags
+
+
+def _listed(dataset: lance.LanceDataset) -> _Tags:
+    """List the tags; again where one was dropped between its listing and its reading."""
+    attempts = _TAG_LISTINGS
+    while True:
+        try:
+            listed: _Tags = dict(dataset.tags.list())
+        except (OSError, ValueError) as error:
+            attempts -= 1
+            if not attempts or "not found" not in str(error).lower():
+                raise
+        else:
+            return listed
+
+
+_MOST_RANGES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class VersionTimes:
+    """The versions that are left, at least one of them.
+
+    Args:
+        committed_at: When each was committed, zoned.
+    """
+
+    committed_at: Mapping[int, datetime]
+
+    @staticmethod
+    def of(versions: Iterable[Version]) -> VersionTimes:
+        """Take what Lance lists."""
+        return VersionTimes(
+            {int(version["version"]): version_time(version) for version in versions}
+        )
+
+    def at(self, asked: datetime) -> int | None:
+        """Find the newest version at a time; None where it has expired, or there was none yet.
+
+        Args:
+            asked: The time; without a zone in UTC.
+
+        Example:
+            >>> from datetime import datetime
+            >>> days = {at: datetime(2024, 1, at, tzinfo=UTC) for at in (1, 4, 5)}
+            >>> [VersionTimes(days).at(datetime(2024, 1, at)) for at in (1, 2, 4, 9)]
+            [1, None, 4, 5]
+        """
+        asked = _zoned(asked)
+        past = [version for version, made in self.committed_at.items() if made <= asked]
+        if not past or (self._after_gap(max(past)) and self.committed_at[max(past)] != asked):
+            return None
+        return max(past)
+
+    def _after_gap(self, version: int) -> int | None:
+        """Give the next version that is there; None where none between has expired."""
+        later = [existing for existing in self.committed_at if existing > version]
+        return min(later) if later and min(later) > version + 1 else None
+
+    def why_none(self, asked: datetime) -> str:
+        """Say why no version is known for a time, as a clause."""
+        asked = _zoned(asked)
+        past = [version for version, made in self.committed_at.items() if made <= asked]
+        if not past:
+            first = min(self.committed_at.values())
+            return f"its first version is of {first.isoformat()}"
+        kept, following = max(past), self._after_gap(max(past))
+        between = [kept] if following is None else [kept, following]
+        nearest = " and ".join(
+            f"{version} of {self.committed_at[version].isoformat()}" for version in between
+        )
+        return f"the versions of that time have expired, those around them are {nearest}"
+
+    def existing(self, version: int) -> str:
+        """Say which versions there are, for one that is not among them, as a clause.
+
+        Example:
+            >>> from datetime import datetime
+            >>> kept = VersionTimes(dict.fromkeys((2, 6, 7, 8), datetime(2024, 1, 1)))
+            >>> kept.existing(3)
+            'it has expired, and its versions are 2 and 6 to 8'
+            >>> kept.existing(9)
+            'its versions are 2 and 6 to 8'
+        """
+        versions = sorted(self.committed_at)
+        starts = [
+            versions[0],
+            *(after for before, after in pairwise(versions) if after > before + 1),
+        ]
+        ends = [
+            *(before for before, after in pairwise(versions) if after > before + 1),
+            versions[-1],
+        ]
+        ranges = [
+            str(first) if first == last else f"{first} to {last}"
+            for first, last in zip(starts, ends, strict=True)
+        ]
+        more = ["…"] if len(ranges) > _MOST_RANGES else []
+        *before, last = [*more, *ranges[-_MOST_RANGES:]]
+        listed = f"{', '.join(before)} and {last}" if before else last
+        is_expired = 0 < version < versions[-1]
+        return f"{'it has expired, and ' if is_expired else ''}its versions are {listed}"
+
+
+def _zoned(asked: datetime) -> datetime:
+    return asked if asked.tzinfo is not None else asked.replace(tzinfo=UTC)
+
 
 MANIFEST: Final = "__manifest"
 

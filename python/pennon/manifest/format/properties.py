@@ -5,9 +5,9 @@
 | ``schema``, ``partition_spec_v<N>`` | JSON text, as the specification has them |
 | ``pennon.salt`` | 32 hexadecimal digits: the secret that partition names are derived with |
 | ``pennon.transaction`` | ``strong`` or ``weak``: what new writes do; while that changes they are
-  refused, and it is ``changing to`` and what ``change_notice.py`` has |
+  refused, and it is ``changing to`` and what ``manifest/format/properties.py`` has |
 | ``pennon.comment`` | the table's comment |
-| ``pennon.turn`` | which commit others let through, and until when: ``commits/turn.py`` |
+| ``pennon.turn`` | which commit others let through, and until when: ``manifest/commits/root_change.py`` |
 | ``pennon.property.<name>`` | a table property of the user |
 | ``lance.namespace.manifest.writer_feature_flags`` | the writer guard: bit 62 is set |
 
@@ -15,34 +15,63 @@ The guard: upstream's directory namespace rewrites ``__manifest`` on every chang
 columns it does not know. It refuses to change (and still reads) a manifest whose writer flags,
 a decimal number, have a bit that it does not know. Bit 62 is Pennon's and says: "this manifest has
 partition columns and ``read_version``; who writes it has to keep them".
+
+The name of a process, by which another one on the same machine sees that it is gone.
+
+Whoever announces a change that others wait for may be killed before the end of it.
+
+What ``pennon.transaction`` says while writers are kept away: why, who does it, and how long.
+
+The text is ``changing to``, the target, a name drawn for this one change, and a JSON object. A
+process that is killed leaves it behind, and whoever writes next has to see that nobody will end it:
+
+* where it ran on this machine, by its process, which is gone;
+* else by the time, of which it uses the first half only where nothing would refuse it later. Who
+  needs longer states a later one while it works.
+
+A table that another one replaces may have lost its name already when the process is killed. So the
+notice says where the name is looked up.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import re
 import secrets
+import socket
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self
 
 import pyarrow as pa
 
 from pennon.caching import TextCache
 from pennon.errors import (
     DraftLayout,
+    InvalidRetention,
     NamespaceSchemaMissing,
     NotPartitionedNamespace,
     ReservedProperty,
 )
+from pennon.predicate.values.time_units import MILLIS_PER_DAY
+from pennon.settings import KEPT_AGE, KEPT_VERSIONS, WRITER_GRACE
+from pennon.spec.column_names import text_of_value
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
-from pennon.spec.value_text import text_of_value
 
 __all__ = [
-    "CHANGING",
+    "ALTERED",
     "COMMENT",
+    "DEFAULT_AGE",
     "DRAFT_ENABLED",
     "MODES",
+    "REPLACED",
     "SALT",
     "SCHEMA",
     "STRONG",
@@ -50,13 +79,21 @@ __all__ = [
     "TURN",
     "WEAK",
     "WRITER_FLAGS",
+    "ChangeNotice",
+    "NamedAt",
+    "RunningProcess",
+    "check_retention",
     "guarded_flags",
     "has_guard",
     "has_specs",
+    "kept_age",
+    "kept_versions",
     "read_specs",
+    "retention_of",
     "root_metadata",
     "runtime_properties",
     "user_properties",
+    "writer_grace",
 ]
 
 SCHEMA: Final = "schema"
@@ -239,3 +276,264 @@ def runtime_properties(
     if value is None or not value.is_valid:
         return {}
     return {f"partition.{own.field_id}": text_of_value(value)}
+
+
+_OF_A_PROCESS: Final = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class RunningProcess:
+    """A process, and the machine that numbers it.
+
+    Args:
+        machine: Where it runs; empty where that is not known.
+        process: Its number and its start, with ``@`` between them; empty where that is not known.
+    """
+
+    machine: str = ""
+    process: str = ""
+
+    @classmethod
+    def of_this_one(cls) -> Self:
+        """Name the process that asks.
+
+        Example:
+            >>> RunningProcess.of_this_one().is_gone()
+            False
+        """
+        return cls(_machine(), _process(os.getpid()) or "")
+
+    def is_gone(self) -> bool:
+        """Tell whether it has ended for certain, which nobody can of one on another machine."""
+        if not self.machine or not self.process or self.machine != _machine():
+            return False
+        return _process(int(self.process.partition("@")[0])) != self.process
+
+
+def _machine() -> str:
+    """Name what numbers processes: the machine as it was started, or a container on it."""
+    try:
+        boot = (_OF_A_PROCESS / "sys/kernel/random/boot_id").read_text().strip()
+        numbering = str((_OF_A_PROCESS / "self/ns/pid").readlink())
+    except OSError:  # another system: the time has to tell
+        return ""
+    text = f"{socket.gethostname()} {boot} {numbering}"
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _process(number: int) -> str | None:
+    """Name a process by its number and its start; None where it is gone."""
+    try:
+        stated = (_OF_A_PROCESS / str(number) / "stat").read_text()
+    except OSError:
+        return None
+    fields = stated.rpartition(")")[2].split()
+    return None if fields[0] in ("Z", "X") else f"{number}@{fields[19]}"
+
+
+ALTERED: Final = "altered"
+"""No mode: a column is added that every row has to have a value in, and no row may come."""
+REPLACED: Final = "replaced"
+"""No mode: another table is about to get the name, and nothing may be written any more."""
+
+_LASTS_SECONDS: Final = {ALTERED: 60, REPLACED: 600}
+_OF_MODES_SECONDS: Final = 600  # and again as long while the process works
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAt:
+    """The name of a table in a directory namespace.
+
+    Args:
+        root: Path or URL of the directory namespace.
+        name: The parts of the name below it.
+        location: The ``location`` property that it has there.
+    """
+
+    root: str
+    name: tuple[str, ...]
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeNotice:
+    """A change during which nobody writes.
+
+    Args:
+        target: What the transactions become, or ``ALTERED`` or ``REPLACED``.
+        name: Tells it from every other change.
+        machine: Where it is made; empty where that is not known.
+        process: By whom, on that machine.
+        until: When it is over at the latest, in milliseconds UTC; None where nobody can tell.
+        named_at: The name that another table is about to get.
+    """
+
+    target: str
+    name: str
+    machine: str = ""
+    process: str = ""
+    until: int | None = None
+    named_at: NamedAt | None = None
+
+    @classmethod
+    def of_this_process(cls, target: str, named_at: NamedAt | None = None) -> Self:
+        """Announce a change that this process makes."""
+        name = secrets.token_hex(8)
+        by = RunningProcess.of_this_one()
+        return cls(target, name, by.machine, by.process, named_at=named_at).renewed()
+
+    @property
+    def lasts_seconds(self) -> float:
+        """How long it lasts from the moment at which it was stated."""
+        return _LASTS_SECONDS.get(self.target, _OF_MODES_SECONDS)
+
+    def renewed(self) -> Self:
+        """Give the same change with all of its time before it."""
+        return replace(self, until=int((time.time() + self.lasts_seconds) * 1000))
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """Read what ``pennon.transaction`` says; None where no change is under way.
+
+        Example:
+            >>> notice = ChangeNotice.of_this_process("weak")
+            >>> ChangeNotice.read(str(notice)) == notice, notice.is_abandoned()
+            (True, False)
+            >>> ChangeNotice.read("changing to weak 1f2e").target
+            'weak'
+            >>> ChangeNotice.read("weak") is None
+            True
+        """
+        if not text.startswith(CHANGING):
+            return None
+        target, _, rest = text.removeprefix(CHANGING).partition(" ")
+        name, _, stated = rest.partition(" ")
+        try:
+            notice = json.loads(stated or "{}")
+            named = notice.get("named_at")
+            return cls(
+                target,
+                name,
+                str(notice.get("machine", "")),
+                str(notice.get("process", "")),
+                notice.get("until"),
+                named and NamedAt(named["root"], tuple(named["name"]), named["location"]),
+            )
+        except (ValueError, KeyError, AttributeError, TypeError):  # of a later version of Pennon
+            return cls(target, name)
+
+    def __str__(self) -> str:
+        """Write it."""
+        stated: dict[str, object] = {
+            "machine": self.machine,
+            "process": self.process,
+            "until": self.until,
+        }
+        if self.named_at is not None:
+            at = self.named_at
+            stated["named_at"] = {"root": at.root, "name": at.name, "location": at.location}
+        return f"{CHANGING}{self.target} {self.name} {json.dumps(stated)}"
+
+    def is_abandoned(self) -> bool:
+        """Whether its process is gone, or its time is over."""
+        if RunningProcess(self.machine, self.process).is_gone():
+            return True
+        return self.until is not None and time.time() * 1000 > self.until
+
+    def is_nearly_over(self) -> bool:
+        """Whether half of its time has passed: what others cannot refuse must not begin now."""
+        half = self.lasts_seconds / 2
+        return self.until is not None and time.time() + half > self.until / 1000
+
+
+DEFAULT_AGE: Final = timedelta(days=5)
+_LONGEST_DAYS: Final = 36_500
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Which versions may expire.
+
+    Args:
+        age: Those that are older.
+        versions: Of these not the newest so many.
+        is_automatic: Whether they do by themselves, behind commits; else they wait to be expired.
+    """
+
+    age: timedelta = DEFAULT_AGE
+    versions: int = 1
+    is_automatic: bool = False
+
+
+def retention_of(properties: Mapping[str, str]) -> Retention:
+    """Read how long a table keeps its versions.
+
+    A table that says nothing keeps each until somebody calls ``expire_snapshots``, as Iceberg does.
+
+    Args:
+        properties: The table's properties.
+
+    Raises:
+        InvalidRetention: A property is no number that it can be.
+
+    Example:
+        >>> retention_of({"history.expire.max-snapshot-age-ms": "3600000"})
+        Retention(age=datetime.timedelta(seconds=3600), versions=1, is_automatic=True)
+    """
+    return Retention(
+        kept_age(properties), kept_versions(properties), is_automatic=KEPT_AGE.name in properties
+    )
+
+
+def kept_age(properties: Mapping[str, str]) -> timedelta:
+    """Read the age up to which versions are kept; five days where the table does not say.
+
+    Raises:
+        InvalidRetention: The property is no number that it can be.
+    """
+    age = _number(properties, KEPT_AGE.name, 0)
+    return DEFAULT_AGE if age is None else timedelta(milliseconds=age)
+
+
+def kept_versions(properties: Mapping[str, str]) -> int:
+    """Read how many of the newest versions are kept; one where the table does not say.
+
+    Raises:
+        InvalidRetention: The property is no number that it can be.
+    """
+    versions = _number(properties, KEPT_VERSIONS.name, 1)
+    return 1 if versions is None else versions
+
+
+def check_retention(properties: Mapping[str, str]) -> None:
+    """Check what properties that are set say of it.
+
+    Raises:
+        InvalidRetention: A property is no number that it can be.
+    """
+    retention_of(properties)
+    writer_grace(properties)
+
+
+def writer_grace(properties: Mapping[str, str]) -> timedelta:
+    """Read how long a commit may stand still beside expiries; an hour where the table does not say.
+
+    Raises:
+        InvalidRetention: The property is no number that it can be.
+
+    Example:
+        >>> writer_grace({})
+        datetime.timedelta(seconds=3600)
+    """
+    millis = _number(properties, WRITER_GRACE.name, 0)
+    return timedelta(milliseconds=int(WRITER_GRACE.default or 0) if millis is None else millis)
+
+
+def _number(properties: Mapping[str, str], name: str, least: int) -> int | None:
+    text = properties.get(name)
+    if text is None:
+        return None
+    longest = _LONGEST_DAYS * MILLIS_PER_DAY
+    if not text.strip().isdecimal() or not least <= int(text) <= longest:
+        raise InvalidRetention(property=name, value=text, least=least, most=longest)
+    return int(text)

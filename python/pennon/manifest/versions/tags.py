@@ -3,23 +3,38 @@
 They are Lance's own tags, of ``__manifest`` or of a plain dataset: every Lance client sees them,
 and Lance's clean-up keeps their versions. In strong mode a version of ``__manifest`` names the
 version of each leaf, so that one tag holds the whole table.
+
+Announces that versions are being removed, so that nobody relies on a new tag of one of them.
+
+Whoever removes versions says so by a tag, of the oldest one that stays, before Lance looks which
+versions have tags; whoever makes a tag looks for such a one behind that. So one sees the other. The
+notice of a process that was killed is dropped by whoever meets it, on the same machine at once and
+elsewhere when its time is over.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import lance
 
-from pennon.errors import TagNotFound
-from pennon.manifest.dataset.expired_versions import listed_tags
-from pennon.manifest.dataset.storage import storage_failure
-from pennon.manifest.format.running_process import RunningProcess
+from pennon.errors import PennonError, TagAlreadyExists, TagNotFound, TagRefused
+from pennon.manifest.dataset.storage import (
+    first_kept,
+    held_versions,
+    is_mark,
+    is_not_found,
+    listed_tags,
+    storage_failure,
+)
+from pennon.manifest.format.properties import RunningProcess
 
 if TYPE_CHECKING:
     from lance.dataset import Tags
@@ -30,13 +45,12 @@ __all__ = [
     "Tag",
     "drop_tag",
     "drop_unchanged",
-    "expiring_name",
+    "expiring",
     "holding_name",
     "listed_names",
-    "stated_retention",
+    "set_tag",
     "tagged_versions",
     "tags_of",
-    "tags_to_change",
 ]
 
 _RETAINED: Final = "pennon.max-ref-age-ms"
@@ -216,3 +230,245 @@ def _tag(name: str, listed: Mapping[str, object]) -> Tag:
     # A tag of an older Lance says no time: as old as can be, and without a limit of Pennon's.
     set_at = moment if isinstance(moment, datetime) else datetime.fromtimestamp(0, UTC)
     return Tag(name, int(str(listed["version"])), set_at, retain)
+
+
+_ATTEMPTS: Final = 5
+_WAITS_SECONDS: Final = 30.0
+_LOOKS_EACH_SECONDS: Final = 0.1
+
+
+@contextlib.contextmanager
+def expiring(dataset: lance.LanceDataset, oldest_kept: int, *, table: str) -> Iterator[str]:
+    """Let nobody rely on a new tag of an older version while the context is open.
+
+    Args:
+        dataset: ``__manifest``, or a plain dataset.
+        oldest_kept: The oldest version behind all that are to go; where another expiry has removed
+            it, the newest says so of more versions.
+        table: The table's name, for errors.
+
+    Returns:
+        The name of the tag that says so.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    name = expiring_name()
+    for attempt in range(_ATTEMPTS):
+        try:
+            if attempt == 0:
+                tags_to_change(dataset).create(name, oldest_kept)
+            else:
+                newest = dataset.checkout_version(dataset.latest_version)
+                newest.tags.create(name, newest.version)
+        except (OSError, RuntimeError, ValueError) as error:
+            if not is_not_found(error) or attempt == _ATTEMPTS - 1:
+                raise storage_failure("expire versions of", table, error) from error
+        else:
+            break
+    try:
+        yield name
+    finally:
+        with contextlib.suppress(PennonError):  # it goes with the next expiry after its time
+            drop_tag(dataset, name, table=table)
+
+
+def wait_for_expiry(dataset: lance.LanceDataset, version: int | None, *, table: str) -> Tag | None:
+    """Wait while versions as old as one are removed.
+
+    Args:
+        dataset: ``__manifest``, or a plain dataset.
+        version: The version; None for any.
+        table: The table's name, for errors.
+
+    Returns:
+        The notice of an expiry that has not ended in time; None where there is none any more.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    deadline = time.monotonic() + _WAITS_SECONDS
+    while True:
+        notice = _notice(dataset, version, table)
+        if notice is None or time.monotonic() > deadline:
+            return notice
+        time.sleep(_LOOKS_EACH_SECONDS)
+
+
+def _notice(dataset: lance.LanceDataset, version: int | None, table: str) -> Tag | None:
+    """Give a notice of an expiry that is under way, and drop those that nobody ends any more."""
+    now = datetime.now(UTC)
+    for tag in tags_of(dataset).values():
+        if not tag.is_of_expiry or not (version is None or version < tag.version):
+            continue
+        if not tag.is_over(now):
+            return tag
+        with contextlib.suppress(TagNotFound):
+            drop_tag(dataset, tag.name, table=table)
+    return None
+
+
+# Lance lists no tags at all any more where one has a letter beyond ASCII in its name.
+_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+_CLOCKS_DIFFER: Final = timedelta(minutes=5)
+
+
+def set_tag(
+    dataset: lance.LanceDataset,
+    name: str,
+    version: int,
+    retain: timedelta | None = None,
+    *,
+    table: str,
+    create: bool = True,
+    replace: bool = False,
+) -> Tag:
+    """Make a tag, or let one name another version.
+
+    Args:
+        dataset: ``__manifest``, or a plain dataset.
+        name: Letters, digits, ``.``, ``_`` and ``-``; not digits alone, which are a version.
+        version: A version that is there.
+        retain: How long it holds; None is for ever, and as before for a tag that is moved.
+        table: The table's name, for errors.
+        create: Whether there need be no such tag.
+        replace: Whether there may be such a tag.
+
+    Raises:
+        TagRefused: No tag can have this name, or the version is gone.
+        TagAlreadyExists: There is one, and it is not to be replaced.
+        TagNotFound: There is none, and it is not to be created.
+        StorageFailure: The storage refused.
+    """
+    check_name(name, table)
+    existing = tags_of(dataset)
+    current = existing.get(name)
+    if current is not None and not replace:
+        raise TagAlreadyExists(tag=name, table=table, version=current.version)
+    if current is None and not create:
+        raise TagNotFound(verb="replace", tag=name, table=table, known=listed_names(existing))
+    if retain is None and current is not None:
+        retain = current.retain
+    for _ in range(_ATTEMPTS):
+        try:
+            _write(dataset, name, version, retain, is_new=current is None)
+            if current is not None and current.is_over(datetime.now(UTC) + _CLOCKS_DIFFER):
+                # An expiry that saw the tag just before may still drop it, whatever it names now.
+                wait_for_expiry(dataset, None, table=table)
+            # One that listed the tags just before may still remove the version, or has done so.
+            notice = wait_for_expiry(dataset, version, table=table)
+            _check_is_there(dataset, version)
+            if _is_held_by_this_alone(dataset, name, version, current):
+                _take_back(dataset, name, current)
+                raise _gone(name, version, table)
+        except (OSError, RuntimeError, ValueError) as error:
+            refused = _failure(dataset, name, version, table, error)
+            if isinstance(refused, TagRefused):
+                _take_back(dataset, name, current)
+            raise refused from error
+        if notice is not None:
+            _take_back(dataset, name, current)
+            raise _expiring_meanwhile(name, notice, table)
+        made = tags_of(dataset).get(name)
+        if made is not None:
+            return made
+    why = "another process drops it each time"
+    raise TagRefused(tag=name, table=table, why=why, advice="Try again when that has ended")
+
+
+def _write(
+    dataset: lance.LanceDataset, name: str, version: int, retain: timedelta | None, *, is_new: bool
+) -> None:
+    tags = tags_to_change(dataset)
+    if is_new:
+        tags.create(name, version)
+    else:
+        try:
+            tags.update(name, version)
+        except (OSError, RuntimeError, ValueError):
+            if name in tags_of(dataset):
+                raise
+            tags.create(name, version)  # an expiry has dropped it
+    if retain is None:
+        return
+    listed = tags.list().get(name)
+    if listed is None:
+        return
+    stated = {**listed["metadata"], **stated_retention(retain)}
+    if stated != listed["metadata"]:
+        tags.replace_metadata(name, stated)
+
+
+def _check_is_there(dataset: lance.LanceDataset, version: int) -> None:
+    """Raise Lance's error where a version is gone; a dataset at that version does not look."""
+    newest = dataset.checkout_version(dataset.latest_version)
+    if newest.version != version:
+        newest.checkout_version(version)
+
+
+def _is_held_by_this_alone(
+    dataset: lance.LanceDataset, name: str, version: int, before: Tag | None
+) -> bool:
+    """Whether a version had expired when it got the tag: no other one holds it, nor did this."""
+    if version >= first_kept(dataset) or (before is not None and before.version == version):
+        return False
+    return version not in held_versions(dataset, ignored=[name])
+
+
+def _take_back(dataset: lance.LanceDataset, name: str, before: Tag | None) -> None:
+    """Leave a tag as it was, so that none names what is gone."""
+    if name not in tags_of(dataset):
+        return
+    tags = tags_to_change(dataset)
+    if before is None:
+        tags.delete(name)
+    else:
+        tags.update(name, before.version)
+
+
+def _expiring_meanwhile(name: str, notice: Tag, table: str) -> TagRefused:
+    """Refuse a tag that an expiry may have missed."""
+    began = notice.set_at.isoformat(timespec="seconds")
+    why = (
+        f"versions before {notice.version} are being expired at this moment, as its tag"
+        f" {notice.name} says since {began}"
+    )
+    advice = "Try again when that has ended; drop that tag if its process was killed"
+    return TagRefused(tag=name, table=table, why=why, advice=advice)
+
+
+def check_name(name: str, table: str) -> None:
+    """Refuse a name that no tag can have.
+
+    Raises:
+        TagRefused: Says why.
+    """
+    advice = "Use letters, digits, '.', '_' and '-', as in release-2026.1"
+    if name.isdecimal():
+        why = "VERSION AS OF would read a name of digits as a version"
+    elif is_mark(name):
+        why = "a tag of such a name says which versions have expired"
+    elif name.lower() == MAIN:
+        why = f"{MAIN} is the line of versions itself"
+    elif not _NAME.fullmatch(name):
+        why = "a name has at most 128 of a few characters, the first of them no '.'"
+    elif ".." in name or name.endswith((".", ".lock")):
+        why = "a name holds no '..', and ends neither with '.' nor with '.lock'"
+    else:
+        return
+    raise TagRefused(tag=repr(name), table=table, why=why, advice=advice)
+
+
+def _failure(
+    dataset: lance.LanceDataset, name: str, version: int, table: str, error: Exception
+) -> Exception:
+    """Say what a refused tag means."""
+    if version in {int(entry["version"]) for entry in dataset.versions()}:
+        return storage_failure("make a tag of", table, error)
+    return _gone(name, version, table)
+
+
+def _gone(name: str, version: int, table: str) -> TagRefused:
+    why = f"its version {version} is gone"
+    advice = "Choose one of the versions that its metadata table snapshots lists"
+    return TagRefused(tag=name, table=table, why=why, advice=advice)

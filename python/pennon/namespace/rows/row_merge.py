@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.arguments import checked_methods
-from pennon.catalog.columns.left_out_columns import with_defaults
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.columns.projected_columns import with_defaults
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import (
     ArgumentRefused,
     MergeCardinality,
@@ -26,13 +26,11 @@ from pennon.errors import (
     WriteColumnUnknown,
 )
 from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
-from pennon.leaf.schema.promotion import stream_type
+from pennon.leaf.schema.reconciliation import stream_type
 from pennon.leaf.write.incoming_rows import conform
-from pennon.namespace.rows.beside_maintenance import run_beside_maintenance
 from pennon.namespace.rows.row_scan import read_plan
-from pennon.namespace.rows.row_source import batches_of
-from pennon.namespace.rows.row_update import ROW_NAMES, check_row_names
-from pennon.namespace.rows.row_write import write_row_changes
+from pennon.namespace.rows.row_update import ROW_NAMES, check_row_names, run_beside_maintenance
+from pennon.namespace.rows.row_write import batches_of, write_row_changes
 from pennon.planning import ScanPlan, plan_scan
 from pennon.predicate.values.literals import to_expression
 from pennon.spec.schema import NamespaceSchema

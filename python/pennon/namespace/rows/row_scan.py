@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.arguments import checked_methods
-from pennon.catalog.failures_by_name import by_name
+from pennon.catalog.table_name import by_name
 from pennon.execution import BatchStream, LeafRead, Relation, run_ahead
 from pennon.execution.engine_failures import failure_of_values
 from pennon.maintenance.read_failures import naming_causes_at

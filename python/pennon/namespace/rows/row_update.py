@@ -1,28 +1,41 @@
-"""Updates rows by a condition: deletes the old ones and adds the new ones in one commit."""
+"""Updates rows by a condition: deletes the old ones and adds the new ones in one commit.
+
+Statements that conflict with maintenance are run again, so that no user sees the conflict.
+
+A compaction never fails a concurrent statement by itself. Rows that are rewritten under
+the present partition spec are in other partitions then, and a change of them has to find them
+again. Nothing of a statement in conflict is visible, so it can be run again as a whole.
+"""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import (
+    NotWholePartitions,
+    RowsMoved,
+    SnapshotExpired,
     UnsupportedTableChange,
     ValuesNotUnderstood,
     WriteColumnTwice,
     WriteColumnUnknown,
+    WriteConflict,
     WriteTypeMismatch,
 )
-from pennon.execution.computed_columns import ComputedColumns
+from pennon.execution.run import ComputedColumns
 from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
-from pennon.leaf.schema.store_assignment import check_stored
+from pennon.leaf.schema.array_conversion import check_stored
 from pennon.leaf.write.incoming_rows import conform
+from pennon.manifest.format.rows import CommitIdentity
 from pennon.namespace.rows.row_scan import read_plan
-from pennon.namespace.rows.row_write import write_row_changes
-from pennon.namespace.rows.rows_of_dicts import table_of
+from pennon.namespace.rows.row_write import check_condition, table_of, write_row_changes
 from pennon.planning import plan_scan
 from pennon.spec.column_names import hiding_column
 from pennon.spec.schema import NamespaceSchema
@@ -32,7 +45,77 @@ if TYPE_CHECKING:
 
     from pennon.catalog.tables.loaded_table import Table
 
-__all__ = ["ROW_NAMES", "check_row_names", "update_where"]
+__all__ = ["ROW_NAMES", "check_row_names", "delete_where", "run_beside_maintenance", "update_where"]
+
+_ROW_NAMES = pa.schema([LEAF, LEAF_VERSION, ROW_ADDRESS])
+
+
+def delete_where(table: Table, where: str) -> int:
+    """Delete the rows for which a condition is true; those for which it is NULL stay.
+
+    Args:
+        table: The table at its newest version.
+        where: Spark SQL.
+
+    Returns:
+        The new version; the same one where no row satisfies the condition.
+
+    Raises:
+        PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
+        WriteConflict: Another commit changed rows that the condition is about.
+    """
+    stored = table.stored
+    check_condition(stored.snapshot, where, table.name)
+    try:
+        return stored.delete_rows([where])
+    except NotWholePartitions:
+        plan = replace(plan_scan(stored.snapshot, where), schema=_ROW_NAMES)
+        rows = read_plan(plan, table.name)
+    deleted = [deletion.to_json() for deletion in collect_deleted(rows.batches)]
+    return stored.change_rows(WriteMode.DELETE, deleted, (), [[where]], CommitIdentity.fresh())
+
+
+T = TypeVar("T")
+
+_ATTEMPTS: Final = 20
+
+
+def run_beside_maintenance(load: Callable[[], Table], statement: Callable[[Table], T]) -> T:
+    """Run a statement, and run it again where it met rows that were moved to other partitions.
+
+    Args:
+        load: Gives the table at its newest version.
+        statement: Reads and commits; it is given the table for each run.
+
+    Returns:
+        What the statement gives.
+
+    Raises:
+        WriteConflict: Another statement changed what this one is about, or the version that it read
+            has expired.
+
+    Example:
+        >>> run_beside_maintenance(load, lambda table: delete_where(table, "id = 7"))
+        ... # doctest: +SKIP
+        12
+
+    Spec: "Conflict Resolution".
+    """
+    for _ in range(_ATTEMPTS - 1):
+        with contextlib.suppress(RowsMoved):
+            return _run(load(), statement)
+    return _run(load(), statement)
+
+
+def _run(table: Table, statement: Callable[[Table], T]) -> T:
+    try:
+        return statement(table)
+    except SnapshotExpired as error:
+        if error.parameters["table"] != table.snapshot.location:
+            raise  # of another table, from which the rows come
+        why = f"version {table.snapshot.version}, which the statement read, has expired meanwhile"
+        raise WriteConflict(table=table.name, why=why) from error
+
 
 ROW_NAMES = (LEAF, LEAF_VERSION, ROW_ADDRESS)
 

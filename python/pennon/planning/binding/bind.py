@@ -7,12 +7,24 @@ in UTC, where that is not the session's zone. Which forms there are says ``predi
 nothing is rewritten here.
 
 NULL rules: a filter keeps a row only where the predicate is TRUE, so NULL counts as FALSE.
+
+Finds conjunctions that no row satisfies, such as ``c < 1 AND c > 2``.
+
+``c BETWEEN 9 AND 5`` is two comparisons, and a partition of ``truncate(10, c)`` satisfies both.
+
+Conditions other than comparisons with literals, computed exactly as by Spark.
+
+Where every column is an identity partition column, partition values decide it. A reader without
+Spark behind it computes it on the rows; one that is not known to be computed as Spark does is an
+error there, and never a guess.
+
+NULL rules: those of ``predicate.expressions``; a filter takes NULL for FALSE.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from sqlglot import exp
@@ -21,7 +33,9 @@ from pennon.errors import UnknownColumn
 from pennon.planning.binding.bound_predicate import (
     FALSE,
     TRUE,
+    AllOf,
     BoundPredicate,
+    Compared,
     ComputedCondition,
     all_of,
     any_of,
@@ -29,20 +43,226 @@ from pennon.planning.binding.bound_predicate import (
     is_null,
 )
 from pennon.planning.binding.column_terms import ColumnTerms
-from pennon.planning.binding.computed_condition import computed_condition
-from pennon.planning.binding.contradictions import without_contradiction
-from pennon.planning.binding.day_conditions import implied_by_days
-from pennon.planning.binding.source_columns import names_elements, resolve_column
-from pennon.planning.binding.text_patterns import like, text_test
-from pennon.predicate.column_references import reference_path
-from pennon.predicate.comparison import Operator
-from pennon.predicate.connectives import operands
-from pennon.predicate.semantics import Semantics, is_utc_zone
-from pennon.predicate.values.literal_list import LiteralList
-from pennon.predicate.values.literals import literal_value
+from pennon.planning.binding.source_columns import (
+    like,
+    names_elements,
+    resolve_column,
+    text_test,
+    transformed_column,
+    with_own_spelling,
+)
+from pennon.planning.binding.time_ranges import implied_by_days
+from pennon.predicate.condition import (
+    Operator,
+    is_utc_zone,
+    operands,
+    reference_path,
+    replaced_references,
+)
+from pennon.predicate.expressions import Declined, Semantics, typed_expression
+from pennon.predicate.parse import SparkSql
+from pennon.predicate.values.literals import LiteralList, literal_value
+from pennon.predicate.values.long_lists import written_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pennon.planning.binding.bound_predicate import SourceColumn, TransformedColumn
+    from pennon.predicate.condition import Comparison
+
+__all__ = ["without_contradiction"]
+
+_HIGH: Final = (Operator.LESS, Operator.LESS_OR_EQUAL)
+_LOW: Final = (Operator.GREATER, Operator.GREATER_OR_EQUAL)
+_VALUES: Final = (Operator.EQUAL, Operator.IN)
+
+
+def without_contradiction(predicate: BoundPredicate) -> BoundPredicate:
+    """Turn an AND into FALSE where the comparisons of one column exclude each other.
+
+    Example:
+        >>> from pennon.planning.binding.bound_predicate import SourceColumn
+        >>> from pennon.predicate.condition import Comparison
+        >>> column = SourceColumn(("a",), 0, pa.int32())
+        >>> above, below = (
+        ...     Compared(column, Comparison(operator, (pa.scalar(5, pa.int32()),)))
+        ...     for operator in (Operator.GREATER, Operator.LESS)
+        ... )
+        >>> without_contradiction(AllOf((above, below)))
+        Constant(value=False)
+    """
+    if not isinstance(predicate, AllOf):
+        return predicate
+    by_column: dict[SourceColumn, list[Comparison]] = {}
+    for part in predicate.parts:
+        if not isinstance(part, Compared) or not part.is_exact:
+            continue
+        # Floats have two zeros and many NaNs.
+        if not pa.types.is_floating(part.column.type):
+            by_column.setdefault(part.column, []).append(part.comparison)
+    contradicts = any(
+        len(comparisons) > 1 and _is_empty(comparisons) for comparisons in by_column.values()
+    )
+    return FALSE if contradicts else predicate
+
+
+def _is_empty(comparisons: Sequence[Comparison]) -> bool:
+    """Whether no value satisfies all comparisons of one column."""
+    operators = {comparison.operator for comparison in comparisons}
+    if Operator.IS_NULL in operators:
+        return len(operators) > 1
+    low = [
+        (_key(comparison), comparison.operator)
+        for comparison in comparisons
+        if comparison.operator in _LOW
+    ]
+    high = [
+        (_key(comparison), comparison.operator)
+        for comparison in comparisons
+        if comparison.operator in _HIGH
+    ]
+    lists = [comparison.literals for comparison in comparisons if comparison.operator in _VALUES]
+    if lists:
+        values = set.intersection(*({_ordered(one) for one in list_} for list_ in lists))
+        return not any(_is_between(value, low, high) for value in values)
+    if not low or not high:
+        return False
+    least, most = max(key for key, _ in low), min(key for key, _ in high)
+    if least == most:
+        return not _is_between(least, low, high)
+    return bool(least > most)
+
+
+def _is_between(
+    value: Any, low: Sequence[tuple[Any, Operator]], high: Sequence[tuple[Any, Operator]]
+) -> bool:
+    above = all(
+        value > bound or (value == bound and operator is Operator.GREATER_OR_EQUAL)
+        for bound, operator in low
+    )
+    below = all(
+        value < bound or (value == bound and operator is Operator.LESS_OR_EQUAL)
+        for bound, operator in high
+    )
+    return above and below
+
+
+def _key(comparison: Comparison) -> Any:
+    return _ordered(comparison.literal)
+
+
+def _ordered(literal: pa.Scalar) -> Any:
+    """Give a literal's place in the order of its type, to the nanosecond."""
+    return literal.value if pa.types.is_temporal(literal.type) else literal.as_py()
+
+
+# What is NULL as soon as one of its operands is.
+_STRICT: Final = frozenset(
+    {
+        *(exp.Paren, exp.Neg, exp.Not, exp.Cast, exp.TryCast),
+        *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Abs, exp.DPipe),
+        *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+        *(exp.Like, exp.ILike, exp.RegexpLike, exp.StartsWith, exp.EndsWith, exp.Contains),
+        *(exp.Lower, exp.Upper, exp.Length, exp.Trim, exp.Substring, exp.Left, exp.Right),
+    }
+)
+
+
+def computed_condition(
+    node: exp.Expression, schema: pa.Schema, semantics: Semantics
+) -> ComputedCondition:
+    """Bind a condition that only a computation decides.
+
+    Args:
+        node: The condition.
+        schema: The full schema of the table.
+        semantics: The session's.
+
+    Raises:
+        UnknownColumn: The table has no column of that name.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from sqlglot import parse_one
+        >>> schema = pa.schema([("a", pa.int32())])
+        >>> bound = computed_condition(parse_one("a % 3 = 1"), schema, Semantics())
+        >>> [str(column.path[0]) for column in bound.sources]
+        ['a']
+    """
+    sources: dict[SourceColumn | TransformedColumn, str] = {}
+    calls: dict[tuple[str, ...], TransformedColumn] = {}
+
+    def numbered(path: tuple[str, ...]) -> exp.Expression:
+        column = calls.get(path) or resolve_column(path, schema)
+        return exp.column(sources.setdefault(column, f"c{len(sources)}"), quoted=True)
+
+    def called(inner: exp.Expr) -> exp.Expr:
+        call = transformed_column(inner, schema)
+        if call is None:
+            return inner
+        calls[call.path] = call
+        return call.expression()
+
+    is_long = node.find(LiteralList) is not None
+    written = "" if is_long else node.sql(dialect=SparkSql, normalize_functions="lower")
+    node = written_out(node.copy())
+    whole = node.transform(called)
+    try:
+        tree = replaced_references(whole.copy(), numbered)
+        types = {name: column.type for column, name in sources.items()}
+        value = typed_expression(tree, types, semantics, pa.bool_())
+    except Declined as reason:
+        own = with_own_spelling(node.copy(), schema)
+        rejected = _rejected_nulls(whole, schema)
+        return ComputedCondition(own, why=str(reason), written=written, rejected_nulls=rejected)
+    named = {name: column for column, name in sources.items()}
+    own = replaced_references(value.tree, lambda path: named[path[0]].expression())
+    # Rows have no such column, and DataFusion no such function.
+    why = f"the transform {min(calls)[0]}" if calls else ""
+    can_fail = value.can_fail or not _is_known_without_ansi(tree, types, semantics)
+    return ComputedCondition(
+        own,
+        sources=tuple(sources),
+        can_fail=can_fail,
+        why=why,
+        written=written,
+        rejected_nulls=_rejected_nulls(whole, schema),
+    )
+
+
+def _rejected_nulls(node: exp.Expr, schema: pa.Schema) -> tuple[SourceColumn, ...]:
+    """List the columns for whose NULL a condition is NULL, whatever the other columns are.
+
+    Whether it is an error for these rows is not asked, as Spark infers IS NOT NULL all the same.
+    """
+    paths = sorted(_strict_in(node))
+    return tuple(resolve_column(path, schema) for path in paths)
+
+
+def _strict_in(node: exp.Expr) -> frozenset[tuple[str, ...]]:
+    path = reference_path(node)
+    if path is not None:
+        return frozenset({tuple(path)})
+    match node:
+        case exp.In() | exp.Between():  # the rest of them may be NULL, and one is FALSE still
+            return _strict_in(node.this)
+        case exp.Not(this=exp.Is(expression=exp.Null()) as test):
+            return _strict_in(test.this)
+    if type(node) not in _STRICT:
+        return frozenset()
+    return frozenset[tuple[str, ...]]().union(*map(_strict_in, node.iter_expressions()))
+
+
+def _is_known_without_ansi(
+    tree: exp.Expr, types: Mapping[str, pa.DataType], semantics: Semantics
+) -> bool:
+    """Whether a session that is not ANSI computes a condition, too: plans do not know which."""
+    try:
+        typed_expression(tree, types, replace(semantics, ansi=False), pa.bool_())
+    except Declined:
+        return False
+    return True
+
 
 _OPERATORS: dict[type[exp.Expression], Operator] = {
     exp.EQ: Operator.EQUAL,

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from pennon.errors import PredicateNotEvaluable
-from pennon.predicate.comparison import Comparison, Operator
-from pennon.predicate.dialect import DataFusion
-from pennon.predicate.predicate_text import shortened_predicate
+from pennon.predicate.condition import Comparison, Operator
+from pennon.predicate.dialect import DataFusion, shortened_predicate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -30,13 +30,10 @@ from pennon.planning.binding.literal_fit import (
     is_widened,
     one_list,
 )
-from pennon.planning.binding.source_columns import resolve_column
+from pennon.planning.binding.source_columns import resolve_column, transform_call
 from pennon.planning.binding.time_ranges import TimeTerm, time_term
-from pennon.planning.binding.transform_calls import transform_call
-from pennon.predicate.column_references import reference_path
-from pennon.predicate.comparison import Operator
-from pennon.predicate.values.intervals import whole_interval
-from pennon.predicate.values.literals import arrow_type
+from pennon.predicate.condition import Operator, reference_path
+from pennon.predicate.values.literals import arrow_type, whole_interval
 from pennon.predicate.values.time_units import MICROS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_UNIT
 
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ from pennon.planning.binding.bound_predicate import (
     any_of,
     is_not_null,
 )
-from pennon.predicate.comparison import Comparison, Operator
-from pennon.predicate.values.arrow_kinds import is_binary, is_number, is_text
+from pennon.predicate.condition import Comparison, Operator
 from pennon.predicate.values.conversion import DOUBLE_INTEGERS, FLOAT_INTEGERS, convert
+from pennon.predicate.values.time_units import is_binary, is_number, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,23 +1,56 @@
-"""Column names of a predicate → columns of the full schema, nested ones too."""
+"""Column names of a predicate → columns of the full schema, nested ones too.
+
+Partition transforms that a query computes itself: ``lance.system.bucket(8, id) = 3``.
+
+Spark writes such a call with the whole name of its function, which says its parameters and the type
+of the column: ``PARTITION_TRANSFORM('pennon.bucket(bigint)', 8, id)``. It is computed in UTC
+whatever the session's time zone is, as the values of partitions are.
+
+NULL rules: those of the transforms; NULL gives NULL.
+
+LIKE, startswith, endswith and contains on a text column with a literal.
+
+LIKE stays as it is and is accompanied by the start that it implies. NULL is never LIKE anything,
+nor NOT LIKE.
+"""
 
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
+from sqlglot import exp
 
-from pennon.errors import UnknownColumn
+from pennon.errors import PennonError, UnknownColumn
 from pennon.leaf.read.metadata_columns import is_metadata_column
-from pennon.planning.binding.bound_predicate import SourceColumn
-from pennon.predicate.column_references import referenced_paths, replaced_references
-from pennon.predicate.values.arrow_kinds import is_list
+from pennon.planning.binding.bound_predicate import (
+    BoundPredicate,
+    Compared,
+    ComputedCondition,
+    SourceColumn,
+    TransformedColumn,
+    all_of,
+)
+from pennon.predicate.condition import (
+    Comparison,
+    Operator,
+    reference_path,
+    referenced_paths,
+    replaced_references,
+)
+from pennon.predicate.normalize import read_pattern
+from pennon.predicate.values.literals import literal_value
+from pennon.predicate.values.time_units import is_list
 from pennon.spec.schema import FIELD_ID, NamespaceSchema
+from pennon.transforms.registry import sized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sqlglot import exp
+__all__ = ["transform_call", "transformed_column"]
 
 # So many columns are listed of a table that has not the one asked for.
 _LISTED = 20
@@ -132,3 +165,109 @@ def _near(path: Sequence[str], schema: pa.Schema) -> str:
     near = [by_lower[name] for name in close]
     listed = [*near, *(name for name in names if name not in near)]
     return ", ".join([*listed[:_LISTED], *(["…"] if len(listed) > _LISTED else [])])
+
+
+_FUNCTION: Final = "PARTITION_TRANSFORM"
+_NAME: Final = re.compile(r"pennon\.(\w+)(?:\[(\d+)\])?\(")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTransformCall:
+    """A call of a transform.
+
+    Args:
+        name: The function's: ``bucket``, ``truncate``, ``year``, ``days``, ….
+        parameter: Buckets or width; None for a function without.
+        argument: What is transformed.
+    """
+
+    name: str
+    parameter: int | None
+    argument: exp.Expression
+
+
+def transform_call(node: exp.Expr) -> PartitionTransformCall | None:
+    """Read a call; None for whatever else a node is.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> call = transform_call(parse_one("PARTITION_TRANSFORM('pennon.bucket(bigint)', 8, id)"))
+        >>> call.name, call.parameter, call.argument.sql()
+        ('bucket', 8, 'id')
+    """
+    if not isinstance(node, exp.Anonymous) or node.name.upper() != _FUNCTION:
+        return None
+    name, *arguments = node.expressions or [exp.Null()]
+    named = _NAME.match(name.name)
+    if named is None or not arguments:
+        return None
+    parameter = named[2]
+    if parameter is None and len(arguments) > 1:
+        literal = literal_value(arguments[0])
+        parameter = literal.as_py() if literal is not None and literal.is_valid else None
+        if not isinstance(parameter, int):
+            return None
+    return PartitionTransformCall(
+        named[1],
+        None if parameter is None else int(parameter),
+        cast("exp.Expression", arguments[-1]),
+    )
+
+
+def transformed_column(node: exp.Expr, schema: pa.Schema) -> TransformedColumn | None:
+    """Resolve a call of ``bucket`` or ``truncate``; None for other nodes, calls and arguments.
+
+    Raises:
+        UnknownColumn: The table has no column of that name.
+
+    Spec: "Supported Transforms".
+    """
+    call = transform_call(node)
+    if call is None or call.parameter is None or call.parameter <= 0:
+        return None
+    transform, path = sized(call.name, call.parameter), reference_path(call.argument)
+    if transform is None or path is None:
+        return None
+    source = resolve_column(path, schema)
+    if pa.types.is_uint64(source.type):  # whose values Spark makes of a DECIMAL
+        return None
+    try:
+        return TransformedColumn(transform, source, transform.result_type([source.type]))
+    except PennonError:
+        return None
+
+
+def like(column: SourceColumn, pattern: str, *, negated: bool) -> BoundPredicate | None:
+    r"""Bind LIKE or NOT LIKE; None for a pattern whose escapes Spark refuses.
+
+    Args:
+        column: A text column.
+        pattern: One that is no test of a start, an end or a part: those are other forms.
+        negated: Whether it is NOT LIKE.
+
+    Example:
+        >>> column = SourceColumn(("s",), 0, pa.string())
+        >>> print(like(column, "abc_", negated=False).parts[0].comparison)
+        STARTS WITH abc
+    """
+    read = read_pattern(pattern)
+    if read is None:
+        return None
+    test = read.test(column.expression())
+    if negated or not read.leading_text:
+        whole = exp.Not(this=test) if negated else test
+        return ComputedCondition(whole, sources=(column,), rejected_nulls=(column,))
+    start = text_test(exp.StartsWith, column, read.leading_text, negated=False)
+    return all_of([start, ComputedCondition(test, sources=(column,))])
+
+
+def text_test(
+    kind: type[exp.Expression], column: SourceColumn, text: str, *, negated: bool
+) -> BoundPredicate:
+    """Bind startswith, endswith or contains of a text that is not empty, or its NOT."""
+    if kind is exp.StartsWith:
+        operator = Operator.NOT_STARTS_WITH if negated else Operator.STARTS_WITH
+        return Compared(column, Comparison(operator, (pa.scalar(text, column.type),)))
+    test = kind(this=column.expression(), expression=exp.Literal.string(text))
+    whole = exp.Not(this=test) if negated else test
+    return ComputedCondition(whole, is_exact=True, sources=(column,), rejected_nulls=(column,))

@@ -6,13 +6,33 @@ leaf need not be asked. What is not understood is TRUE inclusively and never kno
 
 NULL rules: conditions are three-valued like everything in the manifest query; a condition that is
 NULL for a partition drops it (inclusive), or leaves the predicate to the leaf (strict).
+
+Ranges over the levels year, month, day, hour of one time column, compared as one value.
+
+The spec knows the levels as single fields only; a range of the column is a range of the tuple
+(year, month, …) in lexicographic order. Any order and any subset of the levels works: those that
+follow on each other from ``year`` are the tuple, the others answer for themselves.
+
+NULL rules: the levels are NULL together and only for NULL; range conditions are not true for it.
+
+The finite set of values that a predicate allows for a column, where it names one.
+
+``a = 1 AND b IN (2, 3)`` binds a to {1} and b to {2, 3}; ``c BETWEEN 5 AND 9`` binds an integer c
+to five values. A transform of bound columns is evaluated on the values themselves, by the code
+that computes it for rows.
+
+NULL rules: IS NULL binds a column to {NULL}; a NULL among the values is evaluated like any
+other, since an expression need not give NULL for NULL (format reading 23). Both zeros are one value
+here, and ``Transform.project_bound`` evaluates both.
 """
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
 from sqlglot import exp
@@ -30,20 +50,302 @@ from pennon.planning.binding.bound_predicate import (
     TransformedColumn,
 )
 from pennon.planning.binding.bound_predicate import is_not_null as not_null
-from pennon.planning.projection.domains import domain_of
-from pennon.planning.projection.level_ranges import LevelRanges, level_ranges
-from pennon.predicate.column_references import referenced_paths, replaced_references
-from pennon.predicate.condition import condition
-from pennon.predicate.connectives import and_all, or_all
+from pennon.planning.binding.time_ranges import civil_from_days, time_scalar
+from pennon.predicate.condition import (
+    Comparison,
+    Operator,
+    and_all,
+    condition,
+    is_not_null,
+    is_null,
+    or_all,
+    referenced_paths,
+    replaced_references,
+)
 from pennon.predicate.expressions import Declined, Semantics, Typed
-from pennon.predicate.expressions.time_functions import part
+from pennon.predicate.expressions.time_functions import part as date_part
 from pennon.predicate.values.conversion import to_text
+from pennon.predicate.values.time_units import SECONDS_PER_DAY, SECONDS_PER_HOUR, UNITS_PER_SECOND
+from pennon.transforms.registry import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pennon.spec.partition_spec import PartitionField, PartitionSpec
     from pennon.transforms.transform import Transform
+
+LevelTuple = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRanges:
+    """The levels of one column that follow on each other from the year.
+
+    Args:
+        columns: Their manifest columns, the year's first; at least two.
+        type: Arrow type of the source column.
+
+    Spec: "Supported Transforms".
+    """
+
+    columns: tuple[exp.Column, ...]
+    type: pa.DataType
+
+    def inclusive(self, comparison: Comparison) -> exp.Expression | None:
+        """Project a comparison onto the levels; None when every partition has to be kept.
+
+        Example:
+            >>> from pennon.predicate.dialect import DataFusion
+            >>> levels = LevelRanges((exp.column("y"), exp.column("m")), pa.date32())
+            >>> later = Comparison(Operator.GREATER, (pa.scalar(0, pa.int32()).cast(pa.date32()),))
+            >>> levels.inclusive(later).sql(dialect=DataFusion)
+            '`y` > 1970 OR (`y` = 1970 AND `m` >= 1)'
+        """
+        counts = [_count(literal) for literal in comparison.literals]
+        match comparison.operator:
+            case Operator.IS_NULL:
+                return is_null(self.columns[0])
+            case Operator.IS_NOT_NULL | Operator.NOT_EQUAL | Operator.NOT_IN:
+                return self._unequal(counts)
+            case Operator.EQUAL | Operator.IN:
+                return self._one_of(counts)
+            case Operator.LESS:
+                return self._compared(Operator.LESS, counts[0] - 1, with_equal=True)
+            case Operator.LESS_OR_EQUAL:
+                return self._compared(Operator.LESS, counts[0], with_equal=True)
+            case Operator.GREATER:
+                return self._compared(Operator.GREATER, counts[0] + 1, with_equal=True)
+            case Operator.GREATER_OR_EQUAL:
+                return self._compared(Operator.GREATER, counts[0], with_equal=True)
+            case _:
+                return None
+
+    def strict(self, comparison: Comparison) -> exp.Expression | None:
+        """Give a condition under which all rows satisfy the comparison; None for never known."""
+        counts = [_count(literal) for literal in comparison.literals]
+        match comparison.operator:
+            case Operator.IS_NULL:
+                return is_null(self.columns[0])
+            case Operator.IS_NOT_NULL:
+                return is_not_null(self.columns[0])
+            case Operator.EQUAL | Operator.IN if self._is_one_value:
+                return self.inclusive(comparison)
+            case Operator.NOT_EQUAL | Operator.NOT_IN:
+                return self._none_of(counts)
+            case Operator.LESS:
+                return self._compared(Operator.LESS, counts[0], with_equal=False)
+            case Operator.LESS_OR_EQUAL:
+                return self._compared(Operator.LESS, counts[0] + 1, with_equal=False)
+            case Operator.GREATER:
+                return self._compared(Operator.GREATER, counts[0], with_equal=False)
+            case Operator.GREATER_OR_EQUAL:
+                return self._compared(Operator.GREATER, counts[0] - 1, with_equal=False)
+            case _:
+                return None
+
+    @property
+    def _is_one_value(self) -> bool:
+        """Whether a tuple holds one value of the column: all levels of a date down to the day."""
+        return bool(pa.types.is_date(self.type)) and len(self.columns) >= LEVELS.index("day") + 1
+
+    def _unequal(self, counts: Sequence[int]) -> exp.Expression:
+        if counts and self._is_one_value:
+            return self._none_of(counts)
+        return is_not_null(self.columns[0])
+
+    def _none_of(self, counts: Sequence[int]) -> exp.Expression:
+        if not counts:
+            return is_not_null(self.columns[0])
+        outside = exp.Not(this=exp.Paren(this=self._one_of(counts)))
+        return and_all([is_not_null(self.columns[0]), outside])
+
+    def _one_of(self, counts: Sequence[int]) -> exp.Expression:
+        return self._nested(sorted({self._tuple(count) for count in counts}), 0)
+
+    def _nested(self, tuples: Sequence[LevelTuple], depth: int) -> exp.Expression:
+        """Write membership with the tuples of one year together, then of one month."""
+        column = self.columns[depth]
+        if depth == len(self.columns) - 1:
+            return _one_of_integers(column, [bounds[depth] for bounds in tuples])
+        alike: dict[tuple[LevelTuple, ...], list[int]] = {}
+        for value, group in groupby(tuples, key=lambda bounds: bounds[depth]):
+            below = tuple(bounds[depth + 1 :] for bounds in group)
+            alike.setdefault(below, []).append(value)
+        padding = (0,) * (depth + 1)
+        return or_all(
+            [
+                and_all(
+                    [
+                        _one_of_integers(column, values),
+                        self._nested([padding + bounds for bounds in below], depth + 1),
+                    ]
+                )
+                for below, values in alike.items()
+            ]
+        )
+
+    def _compared(self, operator: Operator, count: int, *, with_equal: bool) -> exp.Expression:
+        """Compare the tuple of levels with that of a value, lexicographically."""
+        compared: exp.Expression | None = None
+        for column, value in reversed(list(zip(self.columns, self._tuple(count), strict=True))):
+            if compared is None:
+                last = operator.negated.flipped if with_equal else operator
+                compared = _compare_integer(last, column, value)
+                continue
+            equal = _compare_integer(Operator.EQUAL, column, value)
+            compared = or_all(
+                [_compare_integer(operator, column, value), and_all([equal, compared])]
+            )
+        return exp.true() if compared is None else compared
+
+    def _tuple(self, count: int) -> LevelTuple:
+        return level_values(count, self.type)[: len(self.columns)]
+
+
+def level_ranges(columns: Mapping[str, exp.Column], source_type: pa.DataType) -> LevelRanges | None:
+    """Recognise the levels of one column among its single fields; None for less than two.
+
+    Args:
+        columns: Manifest column by the name of the level.
+        source_type: Arrow type of the column.
+    """
+    following: list[exp.Column] = []
+    for level in LEVELS:
+        if level not in columns:
+            break
+        following.append(columns[level])
+    return LevelRanges(tuple(following), source_type) if len(following) > 1 else None
+
+
+def level_values(count: int, data_type: pa.DataType) -> tuple[int, int, int, int]:
+    """Give year, month, day and hour (UTC) of a date or timestamp by its count of days or units."""
+    if pa.types.is_date(data_type):
+        return (*civil_from_days(count), 0)
+    day, of_day = divmod(count, SECONDS_PER_DAY * UNITS_PER_SECOND[data_type.unit])
+    return (*civil_from_days(day), of_day // (SECONDS_PER_HOUR * UNITS_PER_SECOND[data_type.unit]))
+
+
+def _count(literal: pa.Scalar) -> int:
+    data_type = literal.type
+    return int(literal.cast(pa.date32()).value if pa.types.is_date(data_type) else literal.value)
+
+
+def _compare_integer(operator: Operator, column: exp.Column, value: int) -> exp.Expression:
+    return condition(Comparison(operator, (pa.scalar(value, pa.int32()),)), column)
+
+
+def _one_of_integers(column: exp.Column, values: Sequence[int]) -> exp.Expression:
+    literals = tuple(pa.scalar(value, pa.int32()) for value in values)
+    return condition(Comparison(Operator.IN, literals), column)
+
+
+MOST_VALUES = 1_000
+_NAN: Final = {
+    data_type: pa.scalar(math.nan, pa.float64()).cast(data_type)
+    for data_type in (pa.float16(), pa.float32(), pa.float64())
+}
+
+Domain = frozenset[pa.Scalar]
+_LESS = (Operator.LESS, Operator.LESS_OR_EQUAL)
+_RANGES = (*_LESS, Operator.GREATER, Operator.GREATER_OR_EQUAL)
+
+
+def domain_of(column: SourceColumn, predicate: BoundPredicate) -> Domain | None:
+    """Find the values of a column for which the predicate can be TRUE.
+
+    Returns:
+        At most 1,000 values, NULL as an invalid scalar; None when there may be more.
+
+    Example:
+        >>> from pennon.planning.binding.bound_predicate import SourceColumn
+        >>> from pennon.predicate.condition import Comparison
+        >>> column = SourceColumn(("a",), 0, pa.int32())
+        >>> equal = Compared(column, Comparison(Operator.EQUAL, (pa.scalar(5, pa.int32()),)))
+        >>> domain_of(column, equal)
+        frozenset({<pyarrow.Int32Scalar: 5>})
+    """
+    match predicate:
+        case AllOf(parts):
+            return _of_all(column, parts)
+        case AnyOf(parts):
+            return _of_any(column, parts)
+        case Compared() if predicate.column == column:
+            return _of_comparison(column, predicate.comparison) or _of_range(column, [predicate])
+        case _:
+            return None
+
+
+def _of_all(column: SourceColumn, parts: Sequence[BoundPredicate]) -> Domain | None:
+    ranges = [
+        part
+        for part in parts
+        if isinstance(part, Compared)
+        and part.column == column
+        and part.comparison.operator in _RANGES
+    ]
+    domains = [domain_of(column, part) for part in parts if part not in ranges]
+    intersection: Domain | None = _of_range(column, ranges)
+    for domain in domains:
+        if domain is not None:
+            intersection = domain if intersection is None else intersection & domain
+    return intersection
+
+
+def _of_any(column: SourceColumn, parts: Sequence[BoundPredicate]) -> Domain | None:
+    union: Domain = frozenset()
+    for part in parts:
+        domain = domain_of(column, part)
+        if domain is None or len(union) + len(domain) > 2 * MOST_VALUES:
+            return None
+        union |= domain
+    return union if len(union) <= MOST_VALUES else None
+
+
+def _of_comparison(column: SourceColumn, comparison: Comparison) -> Domain | None:
+    match comparison.operator:
+        case Operator.IS_NULL:
+            return frozenset({pa.scalar(None, column.type)})
+        case Operator.EQUAL | Operator.IN if len(comparison.literals) <= MOST_VALUES:
+            return frozenset(map(_member, comparison.literals))
+        case _:
+            return None
+
+
+def _member(literal: pa.Scalar) -> pa.Scalar:
+    """Give a literal so that sets find it again: NaN is equal to no other, so there is one."""
+    if not pa.types.is_floating(literal.type) or not math.isnan(literal.as_py()):
+        return literal
+    return _NAN[literal.type]
+
+
+def _of_range(column: SourceColumn, ranges: Sequence[Compared]) -> Domain | None:
+    """Enumerate a short range of integers or dates."""
+    data_type = column.type
+    if not ranges or not (pa.types.is_integer(data_type) or pa.types.is_date(data_type)):
+        return None
+    is_date = pa.types.is_date(data_type)
+    bits = 32 if is_date else data_type.bit_width
+    is_signed = is_date or pa.types.is_signed_integer(data_type)
+    low = -(1 << (bits - 1)) if is_signed else 0
+    high = (1 << (bits - 1)) - 1 if is_signed else (1 << bits) - 1
+    for part in ranges:
+        operator = part.comparison.operator
+        if operator not in _RANGES:
+            return None
+        literal = part.comparison.literal
+        bound = int(literal.cast(pa.date32()).value) if is_date else int(literal.as_py())
+        if operator in _LESS:
+            high = min(high, bound - (operator is Operator.LESS))
+        else:
+            low = max(low, bound + (operator is Operator.GREATER))
+    if high - low >= MOST_VALUES:
+        return None
+    values = range(low, high + 1)
+    return frozenset(
+        time_scalar(value, data_type) if is_date else pa.scalar(value, data_type)
+        for value in values
+    )
+
 
 _IN_UTC = Semantics(is_utc=True)
 _SQL_TYPES = {
@@ -219,7 +521,7 @@ class SpecProjection:
             elif field.transform.is_identity:
                 value = Typed(field.column, predicate.column.type)
                 with suppress(Declined):
-                    part_of_value = part(predicate.part.upper(), value, _IN_UTC).tree
+                    part_of_value = date_part(predicate.part.upper(), value, _IN_UTC).tree
                     yield condition(predicate.comparison, cast("exp.Expression", part_of_value))
 
     def _evaluated(self, predicate: BoundPredicate) -> Iterator[exp.Expression]:

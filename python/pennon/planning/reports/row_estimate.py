@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.manifest.column_bounds import column_bounds
+from pennon.manifest.column_bounds import BESIDE, column_bounds
 from pennon.planning.binding.bound_predicate import (
     AllOf,
     AnyOf,
@@ -25,20 +25,47 @@ from pennon.planning.binding.bound_predicate import (
     SourceColumn,
     conjuncts,
 )
-from pennon.planning.reports.leaf_statistics import with_statistics
-from pennon.planning.residual import NO_RESIDUAL
+from pennon.planning.manifest_query import NO_RESIDUAL, manifest_query
 from pennon.planning.statistics_pruning import counted_columns
-from pennon.predicate.comparison import Comparison, Operator
+from pennon.predicate.condition import Comparison, Operator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pennon.manifest.statistics_texts import ColumnBounds
+    from pennon.manifest.column_bounds import ColumnBounds
     from pennon.planning.scan_plan import ScanPlan
 
-__all__ = ["RowEstimate", "estimate_rows"]
+__all__ = ["estimate_rows", "with_statistics"]
+
+
+def with_statistics(plan: ScanPlan, table: pa.Table) -> pa.Table | None:
+    """Read the rows of some leaves of a plan again, with what ``column_bounds`` needs of them.
+
+    Only those that the plan's predicate keeps are read: a plan of one partition of many costs one.
+
+    Args:
+        plan: What a scan reads.
+        table: Rows of its partitions.
+
+    Returns:
+        As ``Snapshot.leaves``, in the order of ``table``; None where a leaf is not found.
+
+    Raises:
+        StorageFailure: The storage refused.
+
+    Example:
+        >>> with_statistics(plan, plan.table.slice(0, 1)).num_rows  # doctest: +SKIP
+        1
+
+    Spec: "Manifest Table Schema" (metadata).
+    """
+    condition = manifest_query(plan.snapshot, conjuncts(plan.bound)).condition
+    every = plan.snapshot.leaves(condition, (), BESIDE).table
+    at = pc.index_in(table["object_id"], value_set=every["object_id"].combine_chunks())
+    return None if at.null_count else every.take(at)
+
 
 _MOST_VALUES: Final = 1_000
 _BELOW: Final = frozenset({Operator.LESS, Operator.LESS_OR_EQUAL})

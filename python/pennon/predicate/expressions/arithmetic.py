@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.predicate.condition import Declined
 from pennon.predicate.expressions.casts import converted
-from pennon.predicate.expressions.floats.float_rounding import rounded_double
-from pennon.predicate.semantics import Declined
+from pennon.predicate.expressions.floats import rounded_double
 from pennon.predicate.typed import (
     INTEGER_DIGITS,
     MAX_DIGITS,
@@ -34,7 +34,7 @@ from pennon.predicate.typed import (
 )
 
 if TYPE_CHECKING:
-    from pennon.predicate.semantics import Semantics
+    from pennon.predicate.condition import Semantics
 
 FEWEST_KEPT_DIGITS: Final = 6
 # Spark turns a decimal's sign in Scala's usual precision, and rounds what has more digits.

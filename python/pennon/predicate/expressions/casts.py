@@ -28,11 +28,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions.floats import whole_numbers
-from pennon.predicate.expressions.floats.float_rounding import decimal_of_double, double_of_decimal
-from pennon.predicate.expressions.texts import parsed_texts
-from pennon.predicate.expressions.times import calendar_cycles, time_texts, zoned_times
-from pennon.predicate.semantics import Declined
+from pennon.predicate.condition import Declined
+from pennon.predicate.expressions import floats as whole_numbers
+from pennon.predicate.expressions import parsed_texts
+from pennon.predicate.expressions import times as calendar_cycles
+from pennon.predicate.expressions import times as time_texts
+from pennon.predicate.expressions import times as zoned_times
+from pennon.predicate.expressions.floats import decimal_of_double, double_of_decimal
 from pennon.predicate.typed import (
     INTEGER_DIGITS,
     NTZ,
@@ -45,7 +47,7 @@ from pennon.predicate.typed import (
 )
 
 if TYPE_CHECKING:
-    from pennon.predicate.semantics import Semantics
+    from pennon.predicate.condition import Semantics
 
 _DOUBLE_DIGITS: Final = 15
 _PLAIN_FRACTION: Final = 6

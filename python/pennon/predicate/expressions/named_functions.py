@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.predicate.condition import Declined
+from pennon.predicate.dialect import shortened_predicate
 from pennon.predicate.expressions import (
     number_functions,
+    parsed_texts,
     text_functions,
     time_functions,
     time_spans,
 )
+from pennon.predicate.expressions import text_functions as text_parts
 from pennon.predicate.expressions.arithmetic import decimal_of_unscaled, unscaled
 from pennon.predicate.expressions.casts import converted
-from pennon.predicate.expressions.quotients import average, quotient
-from pennon.predicate.expressions.texts import parsed_texts, text_parts
-from pennon.predicate.expressions.texts.text_operands import texts
-from pennon.predicate.like import like_call
-from pennon.predicate.predicate_text import shortened_predicate
-from pennon.predicate.semantics import Declined
-from pennon.predicate.spark_dialect import SparkSql
+from pennon.predicate.expressions.number_functions import average, quotient
+from pennon.predicate.expressions.text_functions import texts
+from pennon.predicate.normalize import like_call
+from pennon.predicate.parse import SparkSql
 from pennon.predicate.typed import ZONED, Typed, integer
 from pennon.predicate.values.literals import literal_value
 from pennon.predicate.values.time_units import MICROS_PER_SECOND
@@ -33,7 +34,7 @@ from pennon.predicate.values.time_units import MICROS_PER_SECOND
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pennon.predicate.semantics import Semantics
+    from pennon.predicate.condition import Semantics
 
     Reading = Callable[[exp.Expr], Typed]
 

@@ -12,36 +12,371 @@ NULL rules: every function gives NULL for NULL.
 
 Declined: other powers, logarithms and trigonometry, of which the last digit differs between
 libraries.
+
+Quotients and remainders that are exactly Spark's.
+
+NULL rules: every operator gives NULL for NULL; dividing NULL by zero is NULL, and no error.
+
+| DataFusion | Spark | guard |
+|---|---|---|
+| a quotient of decimals is cut after four digits | rounded half up | enough digits, then cast |
+| a quotient of integers is one | a DOUBLE, or a BIGINT by ``div`` | cast first |
+| a float divided by zero is infinite | an error (ANSI), or NULL | the error of an integer |
+| the remainder of decimals has fewer digits | exact | cast |
+
+Declined: what would wrap or be NULL where ANSI is off, and quotients of so many digits that Spark
+rounds twice.
+
+Operands that Spark does not compute where another one is NULL.
+
+NULL rules: an operator on NULL is NULL; Spark computes its operands one after the other, and stops
+at the first NULL. An error of a later one is none then.
+
+| DataFusion | Spark | guard |
+|---|---|---|
+| all operands, then the operator | the left one first; the divisor before the dividend | CASE |
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.predicate.condition import Declined
+from pennon.predicate.expressions.arithmetic import FEWEST_KEPT_DIGITS, adjusted
 from pennon.predicate.expressions.casts import converted
-from pennon.predicate.expressions.floats.float_order import compared
-from pennon.predicate.expressions.floats.whole_numbers import next_whole_number
-from pennon.predicate.expressions.quotients import remainder
-from pennon.predicate.semantics import Declined
+from pennon.predicate.expressions.floats import compared, is_zero, next_whole_number
 from pennon.predicate.typed import (
     MAX_DIGITS,
+    WIDE_DIGITS,
     Typed,
+    as_number,
     binary,
     call,
     cast,
     choice,
+    decimal_type,
     double,
+    has_more_nodes,
     integer,
+    is_null,
+    is_one,
     lossy_cast,
     stated_integer,
 )
 from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
-    from pennon.predicate.semantics import Semantics
+    from collections.abc import Sequence
+
+    from pennon.predicate.condition import Semantics
+
+# DataFusion's quotient of decimals has so many more fractional digits than its dividend.
+_QUOTIENT_DIGITS: Final = 4
+
+
+def quotient(left: Typed, right: Typed, semantics: Semantics) -> Typed:
+    """Divide by ``/``: two DOUBLEs, or two decimals with the type and rounding of Spark's.
+
+    Raises:
+        Declined: Other types, or so many digits that Spark rounds twice.
+    """
+    if left.is_decimal and right.is_decimal:
+        return _decimal_quotient(left, right, semantics)
+    if left.type != pa.float64() or right.type != pa.float64():
+        raise Declined(why=f"a quotient of {left.type} and {right.type}")
+    return _floating(exp.Div, left, right, semantics)
+
+
+def _floating(operator: type[exp.Binary], left: Typed, right: Typed, semantics: Semantics) -> Typed:
+    computed = binary(operator, left.tree, right.tree)
+    if _is_other_than(right, 0):
+        return Typed(computed, left.type)
+    if not semantics.ansi:
+        return Typed(choice((is_zero(right), exp.Null()), default=computed), left.type)
+    if literal_value(right.tree) is not None:
+        raise Declined(why="a division by zero")
+    # An integer that is divided by zero is the error that a floating-point number is not.
+    whole = pa.int64()
+    error = binary(exp.Div, integer(1, whole), cast(right.tree.copy(), whole))
+    fails = exp.And(
+        this=is_zero(right), expression=exp.Not(this=exp.paren(is_null(left.tree.copy())))
+    )
+    guarded = choice((fails, cast(error, left.type)), default=computed)
+    return Typed(guarded, left.type, can_fail=True)
+
+
+def _decimal_quotient(left: Typed, right: Typed, semantics: Semantics) -> Typed:
+    one, other = left.type, right.type
+    scale = max(FEWEST_KEPT_DIGITS, one.scale + other.precision + 1)
+    precision = one.precision - one.scale + other.scale + scale
+    kept = pa.decimal128(*adjusted(precision, scale))
+    can_fail = precision > MAX_DIGITS and semantics.ansi
+    divisor = right.tree
+    if not _is_other_than(right, 0):
+        can_fail |= semantics.ansi
+        divisor = divisor if semantics.ansi else _or_null(right)
+    tree = _divided(left, Typed(divisor, other), kept, is_tried=not semantics.ansi)
+    return Typed(tree, kept, can_fail=can_fail)
+
+
+def _divided(left: Typed, right: Typed, kept: pa.DataType, *, is_tried: bool) -> exp.Expr:
+    """Compute at least one digit more than is kept, cut; rounding half up then is exact.
+
+    Spark rounds to 38 fractional digits first, which shows only where the divisor's digits and the
+    kept ones are more than 38 together.
+    """
+    one, other = left.type, right.type
+    fraction = max(one.scale, kept.scale + 1 - _QUOTIENT_DIGITS)
+    digits = one.precision + fraction - one.scale
+    is_wide = digits + _QUOTIENT_DIGITS + other.scale > MAX_DIGITS
+    if (
+        other.precision + kept.scale > MAX_DIGITS
+        or digits + _QUOTIENT_DIGITS + other.scale > WIDE_DIGITS
+        or fraction + _QUOTIENT_DIGITS > MAX_DIGITS
+    ):
+        raise Declined(why="a quotient of too many digits")
+    dividend = exp.Cast(this=left.tree, to=decimal_type(digits, fraction))
+    divisor = right.tree
+    if is_wide:
+        dividend = exp.Cast(this=left.tree, to=decimal_type(WIDE_DIGITS, fraction))
+        divisor = exp.Cast(this=divisor, to=decimal_type(MAX_DIGITS + 1, other.scale))
+    return lossy_cast(binary(exp.Div, dividend, divisor), kept, is_tried=is_tried)
+
+
+def average(total: Typed, count: Typed, kept: tuple[int, int], semantics: Semantics) -> Typed:
+    """Divide the sum of decimals by their number, as Spark ends an average.
+
+    An average has at most the digits before the point that its values have. The sum has ten more,
+    unless it is cut at 38: then an overflow is NULL without ANSI, as that of the sum is. The
+    number is not zero, for Spark asks that first.
+
+    Raises:
+        Declined: No decimals, or so many digits that Spark rounds twice.
+
+    Example:
+        >>> from pennon.predicate.condition import Semantics
+        >>> of = Typed(exp.column("s"), pa.decimal128(25, 2))
+        >>> by = Typed(exp.column("n"), pa.decimal128(20, 0))
+        >>> average(of, by, (19, 6), Semantics()).type
+        Decimal128Type(decimal128(19, 6))
+    """
+    if not (total.is_decimal and count.is_decimal):
+        raise Declined(why=f"an average of {total.type} by {count.type}")
+    precision, scale = kept
+    can_overflow = MAX_DIGITS in (precision, total.type.precision)
+    is_tried = can_overflow and not semantics.ansi
+    digits = pa.decimal128(precision, scale)
+    # Where all branches of a CASE are computed, a division by zero must not be an error.
+    divisor = Typed(_or_null(count), count.type)
+    tree = _divided(total, divisor, digits, is_tried=is_tried)
+    return Typed(tree, digits, can_fail=can_overflow and not is_tried)
+
+
+def whole_quotient(left: Typed, right: Typed, semantics: Semantics) -> Typed:
+    """Divide integers by ``div``: a BIGINT, cut.
+
+    Raises:
+        Declined: No integers.
+    """
+    if not (left.is_integer and right.is_integer):
+        raise Declined(why=f"div of {left.type}")
+    whole = pa.int64()
+    can_wrap = left.type == whole and not _is_other_than(right, -1)
+    divisor, can_fail = _divisor(right, semantics)
+    tree = binary(exp.Div, cast(left.tree, whole), cast(divisor, whole))
+    if not can_wrap or semantics.ansi:
+        return Typed(tree, whole, can_fail=can_fail or can_wrap)
+    # The least BIGINT by -1 is an error in DataFusion, and itself in Java.
+    is_turned = binary(exp.EQ, cast(right.tree.copy(), whole), integer(-1, whole))
+    turned = binary(exp.Sub, integer(0, whole), left.tree.copy())
+    return Typed(choice((is_turned, turned), default=tree), whole)
+
+
+def remainder(left: Typed, right: Typed, semantics: Semantics) -> Typed:
+    """Take the remainder by ``%``, which has the sign of the dividend in both engines.
+
+    Raises:
+        Declined: Types differ, or are no numbers.
+    """
+    if left.is_decimal and right.is_decimal:
+        one, other = left.type, right.type
+        scale = max(one.scale, other.scale)
+        whole = min(one.precision - one.scale, other.precision - other.scale)
+        larger = max(one.precision - one.scale, other.precision - other.scale)
+        if larger + scale > MAX_DIGITS:
+            raise Declined(why="a remainder of too many digits")
+        common, kept = pa.decimal128(larger + scale, scale), pa.decimal128(whole + scale, scale)
+        divisor, can_fail = _divisor(right, semantics)
+        tree = binary(exp.Mod, cast(left.tree, common), cast(divisor, common))
+        return Typed(cast(tree, kept), kept, can_fail=can_fail)
+    if left.type != right.type:
+        raise Declined(why="a remainder of two types")
+    if left.type == pa.float64():
+        return _floating(exp.Mod, left, right, semantics)
+    if not left.is_integer:
+        raise Declined(why=f"a remainder of {left.type}")
+    divisor, can_fail = _divisor(right, semantics)
+    tree = binary(exp.Mod, left.tree, divisor)
+    return Typed(cast(tree, left.type), left.type, can_fail=can_fail)
+
+
+def _divisor(value: Typed, semantics: Semantics) -> tuple[exp.Expr, bool]:
+    """Give a divisor, and whether it can be an error; without ANSI its zeros are NULL."""
+    if _is_other_than(value, 0):
+        return value.tree, False
+    if literal_value(value.tree) is not None:
+        raise Declined(why="a division by zero")
+    return (value.tree, True) if semantics.ansi else (_or_null(value), False)
+
+
+def _or_null(value: Typed) -> exp.Expr:
+    return choice((is_zero(value), exp.Null()), default=value.tree.copy())
+
+
+def _is_other_than(value: Typed, number: int) -> bool:
+    """Whether an operand is a literal of another value than a number."""
+    literal = literal_value(value.tree)
+    return literal is not None and literal.is_valid and literal.as_py() != number
+
+
+_DIVISIONS: Final = (exp.Div, exp.IntDiv, exp.Mod)
+_TRIED: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Bracket)
+# Of these every operand is computed, or those that are not are seen to where they are read.
+_COMPUTED_ALL: Final = (
+    *(exp.And, exp.Or, exp.NullSafeEQ, exp.NullSafeNEQ, exp.DPipe, exp.Concat, exp.ConcatWs),
+    *(exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least),
+)
+# These are read in the order in which Spark computes their operands.
+_IN_ORDER: Final = (
+    *(exp.Binary, exp.Substring, exp.Replace, exp.StartsWith, exp.EndsWith, exp.Contains),
+    *(exp.TsOrDsAdd, exp.DateDiff, exp.TimestampDiff, exp.MonthsBetween),
+)
+# These are NULL where an operand is, and nowhere else.
+_NULL_BY_OPERANDS: Final = (exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul)
+# What is asked for NULL is computed twice, and what stands in it twice as often.
+_MOST_NODES: Final = 1_000
+
+
+class Operands:
+    """The operands of an operator, as they are read one after the other.
+
+    Args:
+        node: The operator, in Spark's SQL.
+        is_ansi: Whether a division by zero is an error, and not NULL.
+
+    Example:
+        >>> from pennon.predicate.dialect import DataFusion
+        >>> sides = Operands(exp.Add(), is_ansi=True)
+        >>> for name, can_fail in (("a", False), ("b", True)):
+        ...     side = sides.add(Typed(exp.column(name), pa.int64(), can_fail))
+        >>> print(side.tree.sql(dialect=DataFusion))
+        CASE WHEN `a` IS NULL THEN NULL ELSE `b` END
+    """
+
+    def __init__(self, node: exp.Expr, *, is_ansi: bool) -> None:
+        tried = tried_operation(node)
+        self._node = node if tried is None else tried
+        self._is_tried = tried is not None
+        self._is_ansi = is_ansi
+        self._computed: list[Typed] = []
+        self._nulls: list[exp.Expr] = []
+
+    def add(self, operand: Typed, nulls: Sequence[exp.Expr] | None = None) -> Typed:
+        """Add what was read, and compute it where Spark does.
+
+        Args:
+            operand: The next operand.
+            nulls: It is NULL where one of these is, and nowhere else; None for itself.
+
+        Raises:
+            Declined: It is not known in which order Spark computes the operands.
+        """
+        if literal_value(operand.tree) is not None:
+            return operand
+        if self._computed and not isinstance(self._node, (*_COMPUTED_ALL, *_DIVISIONS)):
+            is_in_order = isinstance(self._node, _IN_ORDER)
+            if not is_in_order and self._is_unordered(operand):
+                raise Declined(why="what can be an error beside what may be NULL")
+            if is_in_order and operand.can_fail and self._nulls:
+                operand = _guarded(operand, [is_null(tree.copy()) for tree in self._nulls])
+        self._computed.append(operand)
+        own = [operand.tree] if nulls is None else nulls
+        self._nulls += [tree for tree in own if tree not in self._nulls]
+        return operand
+
+    def operator(self, value: Typed) -> Typed:
+        """Compute an operator where Spark computes its operands: of a division the divisor first.
+
+        Args:
+            value: The operator as DataFusion computes it.
+        """
+        match self._computed:
+            case [dividend, divisor] if isinstance(self._node, _DIVISIONS) and dividend.can_fail:
+                conditions = [is_null(divisor.tree.copy())]
+                if self._is_tried:
+                    conditions.append(is_zero(divisor))
+                return _guarded(value, conditions)
+        return value
+
+    def nulls_of(self, value: Typed) -> Sequence[exp.Expr] | None:
+        """Give what tells that an operator is NULL, where that is less than the operator itself.
+
+        Args:
+            value: The operator as DataFusion computes it.
+        """
+        node = self._node
+        # Without ANSI a decimal that does not fit is NULL, too.
+        is_null_by_operands = isinstance(node, _NULL_BY_OPERANDS) and (
+            self._is_ansi or not value.is_decimal
+        )
+        if self._is_ansi and isinstance(node, exp.Cast):
+            is_tried = bool(node.args.get("safe"))
+            is_null_by_operands = not is_tried and _is_number_of_integer(value, self._computed)
+        elif self._is_ansi and isinstance(node, _DIVISIONS):
+            is_null_by_operands = True
+        return self._nulls if is_null_by_operands and not self._is_tried else None
+
+    def _is_unordered(self, operand: Typed) -> bool:
+        node = self._node
+        if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+            return False  # its one argument is read more than once
+        is_first_asked = isinstance(node, exp.In)  # a list is asked for what is not NULL
+        before = not is_first_asked and any(other.can_fail for other in self._computed)
+        return before or operand.can_fail
+
+
+def _is_number_of_integer(value: Typed, operands: Sequence[Typed]) -> bool:
+    is_number = value.is_integer or value.is_float or value.is_decimal
+    return is_number and all(operand.is_integer for operand in operands)
+
+
+def _guarded(value: Typed, are_null: Sequence[exp.Expr]) -> Typed:
+    """Compute an expression where no condition is true, and give NULL elsewhere."""
+    is_left_out = reduce(lambda left, right: exp.Or(this=left, expression=right), are_null)
+    if has_more_nodes(is_left_out, _MOST_NODES):
+        raise Declined(why="what can be an error beside many terms")
+    if not pa.types.is_boolean(value.type):
+        tree = choice((is_left_out, exp.Null()), default=value.tree)
+        return Typed(tree, value.type, can_fail=value.can_fail)
+    tree = choice((is_left_out, exp.Null()), default=as_number(value.tree))
+    return Typed(is_one(tree), value.type, can_fail=value.can_fail)
+
+
+def tried_operation(node: exp.Expr) -> exp.Expr | None:
+    """Give the operator of ``tried(…)``: it is NULL where it would be an error (``try_add``).
+
+    Returns:
+        None for any other expression.
+    """
+    if not (isinstance(node, exp.Anonymous) and node.name == "tried"):
+        return None
+    operation = node.expressions[0].unnest()
+    return operation if isinstance(operation, _TRIED) else None
+
 
 _DOUBLE: Final = pa.float64()
 _WHOLE: Final = pa.int64()

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.predicate.condition import Declined
+from pennon.predicate.expressions import times as calendar_cycles
+from pennon.predicate.expressions import times as time_texts
+from pennon.predicate.expressions import times as zoned_times
 from pennon.predicate.expressions.casts import converted
-from pennon.predicate.expressions.times import calendar_cycles, time_texts, zoned_times
-from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import NTZ, ZONED, Typed, binary, call, cast, choice, integer
 from pennon.predicate.values.literals import literal_value
 from pennon.predicate.values.time_units import MICROS_BY_NAME, MICROS_PER_DAY, MICROS_PER_SECOND
@@ -30,7 +32,7 @@ from pennon.starting_jvm import starting_jvm
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from pennon.predicate.semantics import Semantics
+    from pennon.predicate.condition import Semantics
 
 _DATE_PARTS: Final[Mapping[str, str]] = {
     "YEAR": "YEAR",

@@ -21,6 +21,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.predicate.condition import Declined, Semantics
+from pennon.predicate.expressions import times as calendar_cycles
+from pennon.predicate.expressions import times as zoned_times
 from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.time_functions import (
     MICROS_OF_UNITS,
@@ -29,8 +32,6 @@ from pennon.predicate.expressions.time_functions import (
     part,
     plus_months,
 )
-from pennon.predicate.expressions.times import calendar_cycles, zoned_times
-from pennon.predicate.semantics import Declined, Semantics
 from pennon.predicate.typed import (
     NTZ,
     ZONED,

@@ -6,17 +6,27 @@ have SQL's three values on both sides; ``<=>`` is IS NOT DISTINCT FROM.
 Spark computes an operand of AND and OR, and a branch of CASE, only where the others leave the
 result open. DataFusion may compute all of them, so what can be an error there is written as a
 CASE of numbers, which it leaves as it is.
+
+Columns of nested types: which pass through a query as they are, and the fields of structs.
+
+NULL rules: a field of a NULL struct is NULL.
+
+| DataFusion | Spark | guard |
+|---|---|---|
+| the field of a NULL struct is what lies there | NULL | CASE |
+| a field that is read below a UNION has another's type | its own | ``execution.engine`` |
 """
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.connectives import operands
+from pennon.predicate.condition import Declined, operands
 from pennon.predicate.expressions.arithmetic import (
     arithmetic,
     common_number,
@@ -25,19 +35,22 @@ from pennon.predicate.expressions.arithmetic import (
     rounded,
 )
 from pennon.predicate.expressions.casts import converted, tried
-from pennon.predicate.expressions.floats.float_order import comparable, compared, extreme_float
+from pennon.predicate.expressions.floats import comparable, compared, extreme_float
 from pennon.predicate.expressions.named_functions import named_function
-from pennon.predicate.expressions.nested_columns import carried_column, struct_field
-from pennon.predicate.expressions.operand_order import Operands, tried_operation
-from pennon.predicate.expressions.quotients import quotient, remainder, whole_quotient
+from pennon.predicate.expressions.number_functions import (
+    Operands,
+    quotient,
+    remainder,
+    tried_operation,
+    whole_quotient,
+)
 from pennon.predicate.expressions.time_spans import moved_by_interval
-from pennon.predicate.semantics import Declined
-from pennon.predicate.spark_expression import SparkExpression
-from pennon.predicate.tuples import MOST_TUPLES
+from pennon.predicate.normalize import MOST_TUPLES
 from pennon.predicate.typed import (
     INTEGER_DIGITS,
     NTZ,
     ZONED,
+    SparkExpression,
     Typed,
     as_number,
     call,
@@ -46,20 +59,72 @@ from pennon.predicate.typed import (
     enclosed,
     has_more_nodes,
     integer,
+    is_carried,
     is_null,
     is_one,
     is_plain,
     stated_integer,
     typed_literal,
 )
-from pennon.predicate.values.literal_list import LiteralList
-from pennon.predicate.values.literals import arrow_type, literal_value
+from pennon.predicate.values.literals import LiteralList, arrow_type, literal_value
 from pennon.predicate.values.long_lists import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pennon.predicate.semantics import Semantics
+    from pennon.predicate.condition import Semantics
+
+# Columns of a query are called so, and texts are searched for them by name.
+_OF_QUERIES: Final = re.compile(r"[a-z]\d+")
+
+
+def carried_column(tree: exp.Expr | None, columns: Mapping[str, pa.DataType]) -> Typed | None:
+    """Name a column of a nested type as a whole; None for any other expression.
+
+    Args:
+        tree: An expression; None for one that cannot be read.
+        columns: The columns that there are, and their types.
+
+    Example:
+        >>> carried_column(exp.column("c1"), {"c1": pa.list_(pa.int32())}).type
+        ListType(list<item: int32>)
+    """
+    column = None if tree is None else tree.unnest()
+    if not isinstance(column, exp.Column) or len(column.parts) > 1:
+        return None
+    kind = columns.get(column.name)
+    if kind is None or not is_carried(kind):
+        return None
+    return Typed(exp.column(column.name, quoted=True), kind)
+
+
+def struct_field(path: Sequence[str], columns: Mapping[str, pa.DataType]) -> Typed:
+    """Read a field of a struct, or of a struct within one.
+
+    Args:
+        path: The column, and the names down to the field.
+        columns: The columns that there are, and their types.
+
+    Raises:
+        Declined: There is none of a plain type, or its name could be that of a column.
+    """
+    column, *names = path
+    kind = columns.get(column)
+    structs: list[exp.Expr] = [exp.column(column, quoted=True)]
+    for name in names:
+        positions: list[int] = []
+        if kind is not None and pa.types.is_struct(kind):
+            positions = kind.get_all_field_indices(name)
+        if kind is None or len(positions) != 1 or _OF_QUERIES.fullmatch(name):
+            raise Declined(why=f"the column {'.'.join(path)}")
+        kind = kind.field(positions[0]).type
+        structs.append(call("get_field", structs[-1].copy(), exp.Literal.string(name)))
+    if kind is None or not is_plain(kind):
+        raise Declined(why=f"a field of {kind}")
+    *above, value = structs
+    is_missing = reduce(lambda one, other: exp.Or(this=one, expression=other), map(is_null, above))
+    return Typed(choice((is_missing, exp.Null()), default=value), kind)
+
 
 _COMPARISONS: Final = (
     *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
@@ -92,7 +157,7 @@ def typed_expression(
 
     Example:
         >>> from pennon.predicate.dialect import DataFusion
-        >>> from pennon.predicate.semantics import Semantics
+        >>> from pennon.predicate.condition import Semantics
         >>> is_five = SparkExpression("(`c1` = CAST(5 AS BIGINT))")
         >>> read = typed_expression(is_five, {"c1": pa.int64()}, Semantics())
         >>> print(read.tree.sql(dialect=DataFusion), read.type)

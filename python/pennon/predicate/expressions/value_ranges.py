@@ -17,7 +17,7 @@ from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
-    from pennon.predicate.semantics import Semantics
+    from pennon.predicate.condition import Semantics
 
 # These are an error only where an operand is.
 _TOTAL: Final = (

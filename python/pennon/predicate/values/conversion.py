@@ -12,20 +12,18 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from pennon.predicate.values.arrow_kinds import (
-    is_binary,
-    is_moment,
-    is_number,
-    is_text,
-    of_stored_integer,
-    stored_integer,
-)
 from pennon.predicate.values.time_units import (
     EPOCH,
     MILLIS_PER_DAY,
     NANOS_PER_DAY,
     NANOS_PER_UNIT,
     SECONDS_PER_HOUR,
+    is_binary,
+    is_moment,
+    is_number,
+    is_text,
+    of_stored_integer,
+    stored_integer,
 )
 
 _READABLE_NANOS = 1900 * 365 * NANOS_PER_DAY  # years before and after 1970 that have four digits

@@ -1,38 +1,190 @@
-"""Commits the new version of a leaf detached: invisible until the manifest names it."""
+"""Commits the new version of a leaf detached: invisible until the manifest names it.
+
+Merges the column statistics of a leaf with those of a change.
+
+They are known where those of the version before are, or where none of its rows stays. Rows that go
+leave bounds that hold and are no answers any more.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
-from pennon.errors import InternalError, WriteConflict
+from pennon.errors import InternalError, LeafMissing, NamespaceHasNoManifest, WriteConflict
 from pennon.leaf.changes.row_changes import change_rows
-from pennon.leaf.dataset import are_there, check_files, open_leaf
-from pennon.leaf.write.column_filling import has_initial_defaults
+from pennon.leaf.dataset import are_there, check_files, leaf_uri, open_leaf
+from pennon.leaf.write.destination import create_leaf
 from pennon.leaf.write.leaf_commit import (
     LeafCommit,
     append_fragments,
+    has_initial_defaults,
     replace_fragments,
 )
-from pennon.leaf.write.new_leaf import create_leaf
+from pennon.leaf.write.partition_writer import delete_fragment_files
 from pennon.manifest import LeafChange, Snapshot
-from pennon.manifest.format.columns import PARTITION_PREFIX
-from pennon.manifest.format.statistics import order_at, recorded_order
-from pennon.transaction.staging.changed_statistics import changed_statistics
-from pennon.transaction.staging.staged import Append, ChangeRows, Drop, Replace, Rewrite
+from pennon.manifest.commits.commit_lookup import give_up
+from pennon.manifest.format.column_statistics import (
+    LeafStatistics,
+    order_at,
+    read_statistics,
+    recorded_order,
+)
+from pennon.manifest.format.rows import PARTITION_PREFIX
+from pennon.transaction.staging.staged import (
+    Append,
+    ChangeRows,
+    Drop,
+    Replace,
+    Rewrite,
+    by_leaf,
+    leaf_states,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import lance
     import pyarrow as pa
 
     from pennon.leaf import StagedPartition
-    from pennon.transaction.staging.leaf_state import LeafState
-    from pennon.transaction.staging.staged import Change
+    from pennon.manifest.format.rows import CommitIdentity
+    from pennon.spec.schema import NamespaceSchema
+    from pennon.transaction.staging.staged import Change, LeafState
 
-__all__ = ["prepare_leaves", "staged_values"]
+__all__ = ["abandon", "prepare_leaves", "staged_values"]
+
+
+def changed_statistics(
+    state: LeafState | None, change: Change, before: lance.LanceDataset, schema: NamespaceSchema
+) -> LeafStatistics | None:
+    """Give the statistics of a leaf's columns once a change is made.
+
+    Args:
+        state: The leaf's row; None for a leaf to be made.
+        change: What is done to it.
+        before: The leaf at the version that the change is made on.
+        schema: The namespace's schema.
+
+    Returns:
+        The statistics, exact where they were and no row goes; None where they are not known.
+
+    Spec: "Manifest Table Schema" (metadata).
+    """
+    existing = None if state is None else state.columns
+    match change:
+        case Replace(staged=staged):
+            return _of_new(staged, schema)
+        case Append(staged=staged):
+            if state is None or not before.get_fragments():
+                return _of_new(staged, schema)
+            return _with_new(existing, staged, schema)
+        case Rewrite(staged=staged, fragments=fragments):
+            if not {fragment.fragment_id for fragment in before.get_fragments()} <= set(fragments):
+                return existing
+            new = _of_new(staged, schema)
+            is_same = sum(part.num_rows for part in staged) == before.count_rows()
+            return new if new is None or is_same else replace(new, is_exact=False)
+        case ChangeRows(staged=staged):
+            loose = None if existing is None else replace(existing, is_exact=False)
+            return _with_new(loose, staged, schema)
+    return None
+
+
+def _of_new(staged: Sequence[StagedPartition], schema: NamespaceSchema) -> LeafStatistics | None:
+    counted = [read_statistics(part.statistics) for part in staged if part.num_rows]
+    first, *others = counted or [None]
+    return None if first is None else _with(first, others, schema)
+
+
+def _with_new(
+    existing: LeafStatistics | None, staged: Sequence[StagedPartition], schema: NamespaceSchema
+) -> LeafStatistics | None:
+    counted = [read_statistics(part.statistics) for part in staged if part.num_rows]
+    return None if existing is None else _with(existing, counted, schema)
+
+
+def _with(
+    one: LeafStatistics, others: Sequence[LeafStatistics | None], schema: NamespaceSchema
+) -> LeafStatistics | None:
+    counted = [other for other in others if other is not None]
+    if len(counted) < len(others):
+        return None
+    types = {field.id: field.field.type for field in schema.fields}
+    return one.merged(counted, types)
+
+
+def abandon(
+    location: str,
+    staged: Iterable[StagedPartition],
+    storage_options: Mapping[str, str],
+    identity: CommitIdentity | None = None,
+) -> bool:
+    """Remove the files of staged rows that will not be committed.
+
+    Where the commit was sent, its outcome may be unknown and a try of it may still be under way
+    in another process. So its id is claimed first: then it is either known to be made, and every
+    file stays, or it can be made no more.
+
+    Args:
+        location: The namespace; the version that the write was based on is not needed.
+        staged: The reports of all tasks.
+        storage_options: Given to Lance.
+        identity: The commit, if anything was ever asked to make it.
+
+    Returns:
+        Whether the write is undone; False where its commit was made after all.
+
+    Spec: "Multi-Partition Transaction (Strong)".
+    """
+    states: Mapping[str, LeafState] = {}
+    parts = by_leaf(staged)
+    if identity is not None:
+        try:
+            latest = Snapshot.open(location, storage_options=storage_options)
+            if latest.is_strong and not give_up(location, identity, storage_options).is_given_up:
+                return False
+            states = leaf_states(latest, parts)
+        except NamespaceHasNoManifest:  # the table was dropped: nobody names its files
+            states = {}
+    for object_id, reports in parts.items():
+        place = reports[0].location
+        used = _used_files(location, states.get(object_id), storage_options)
+        unused = [
+            fragment
+            for report in reports
+            for fragment in report.fragments
+            if not used & {file["path"] for file in json.loads(fragment)["files"]}
+        ]
+        delete_fragment_files(location, place, unused, storage_options)
+        _remove_if_empty(leaf_uri(location, place))
+    return True
+
+
+def _used_files(
+    location: str, state: LeafState | None, storage_options: Mapping[str, str]
+) -> set[str]:
+    if state is None:
+        return set()
+    try:
+        leaf = open_leaf(location, state.location, state.read_version, storage_options)
+    except LeafMissing:
+        return set()
+    return {file.path for fragment in leaf.get_fragments() for file in fragment.metadata.files}
+
+
+def _remove_if_empty(uri: str) -> None:
+    """Remove the directories of a leaf that was never committed; object stores have none."""
+    if "://" in uri:
+        return
+    for directory in (Path(uri) / "data", Path(uri)):
+        with contextlib.suppress(OSError):
+            directory.rmdir()
+
 
 _MAX_THREADS: Final = 8
 

@@ -1,19 +1,28 @@
 """The operators of a query as messages from the JVM, which ``derive_keys`` carries.
 
 ``plans/plan_outline.py`` makes the plan tree of them, and looks up what its scans read.
+
+The expressions in the operators of a query, made of what the JVM says of them.
+
+A text is Spark SQL over columns named ``c<attribute>``; one that is None could not be written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
 
+from pennon.catalog.columns.spark_types import arrow_type
 from pennon.catalog.configured_catalog import Catalog
+from pennon.errors import PennonError
+from pennon.leaf.schema.reconciliation import stream_type
 from pennon.plan import (
+    AggregateCall,
     Expand,
     Expanded,
     Filter,
@@ -24,25 +33,219 @@ from pennon.plan import (
     Offset,
     OneRow,
     Opaque,
+    Output,
     Pass,
     Project,
     Side,
+    SortKey,
     Union,
     Window,
+    WindowCall,
+    WindowFrame,
 )
-from pennon.predicate.typed import is_carried
-from pennon.spec.functions.compared_columns import ColumnComparison, ComparedColumn
-from pennon.worker.messages.column_numbers import ColumnNumbers
-from pennon.worker.messages.expression_messages import (
-    AggregateCallMessage,
-    SortKeyMessage,
-    WindowCallMessage,
-    condition_of,
-    expressions_of,
-    order_of,
-    outputs_of,
-    type_of,
+from pennon.predicate.parse import column_path
+from pennon.predicate.typed import SparkExpression, is_carried
+from pennon.spec.functions import ColumnComparison, ComparedColumn
+
+# By the names of Spark's classes: in SQL some of them have several.
+_FUNCTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "Min": "min",
+        "Max": "max",
+        "MinBy": "min_by",
+        "MaxBy": "max_by",
+        "BitAndAgg": "bit_and",
+        "BitOrAgg": "bit_or",
+        "BitXorAgg": "bit_xor",
+        "VarianceSamp": "var_samp",
+        "VariancePop": "var_pop",
+        "StddevSamp": "stddev_samp",
+        "StddevPop": "stddev_pop",
+        "Corr": "corr",
+        "CovSample": "covar_samp",
+        "CovPopulation": "covar_pop",
+        "Percentile": "percentile",
+        "PercentileReversed": "percentile_reversed",
+    }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SortKeyMessage:
+    """What rows are ordered by, and how."""
+
+    text: str | None
+    ascending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCallMessage:
+    """A function of an aggregate; ``others`` are its arguments behind the first one."""
+
+    attribute: int
+    name: str
+    argument: str | None
+    argument_type: object
+    type: object
+    others: tuple[str | None, ...]
+
+    def call(self) -> AggregateCall:
+        """Make the call."""
+        name = _FUNCTIONS.get(self.name, self.name)
+        value = SparkExpression(self.argument, type_of(self.argument_type))
+        others = expressions_of(self.others)
+        return AggregateCall(self.attribute, name, value, type_of(self.type), others)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameMessage:
+    """The rows that a function over a window sees, in Spark's words."""
+
+    unit: str
+    lower: str
+    upper: str
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCallMessage:
+    """A function over the rows of a window; the name is None where it is not known."""
+
+    attribute: int
+    name: str | None
+    ignores_nulls: bool
+    arguments: tuple[str | None, ...]
+    frame: FrameMessage | None
+    type: object
+
+    def call(self) -> WindowCall:
+        """Make the call."""
+        ends = self.frame
+        frame = None if ends is None else WindowFrame(ends.unit, ends.lower, ends.upper)
+        arguments = expressions_of(self.arguments)
+        return WindowCall(
+            self.attribute, self.name, arguments, frame, type_of(self.type), self.ignores_nulls
+        )
+
+
+def outputs_of(outputs: Sequence[Any]) -> tuple[Output, ...]:
+    """Make columns, each of an attribute, a text and a type."""
+    return tuple(
+        Output(number, SparkExpression(text, type_of(data_type)))
+        for number, text, data_type in outputs
+    )
+
+
+def condition_of(text: str | None) -> SparkExpression:
+    """Make a condition."""
+    return SparkExpression(text, pa.bool_())
+
+
+def expressions_of(
+    texts: Iterable[str | None], data_type: pa.DataType | None = None
+) -> tuple[SparkExpression, ...]:
+    """Make expressions of one type, or of types that the JVM does not state."""
+    return tuple(SparkExpression(text, data_type) for text in texts)
+
+
+def order_of(order: Iterable[SortKeyMessage]) -> tuple[SortKey, ...]:
+    """Make an order."""
+    return tuple(
+        SortKey(SparkExpression(key.text), key.ascending, key.nulls_first) for key in order
+    )
+
+
+def type_of(data_type: object) -> pa.DataType | None:
+    """Make the type of a column; None where the workers compute with none such."""
+    try:
+        made = stream_type(arrow_type(data_type, "a column"))
+    except PennonError:
+        return None
+    return None if pa.types.is_time(made) else made
+
+
+_COLUMN: Final = re.compile(r"c(\d+)")
+
+_Names = tuple[str, ...]
+
+
+class ColumnNumbers:
+    """The numbers of the columns of one plan, by their texts.
+
+    A column has the number of its attribute; a field of a struct, which is no attribute, a negative
+    number.
+
+    Example:
+        >>> numbers = ColumnNumbers()
+        >>> numbers.of("`c5`"), numbers.of("`c5`.`city`"), numbers.of("(`c5` + 1)")
+        (5, -1, None)
+        >>> numbers.path(-1)
+        (5, ('city',))
+    """
+
+    def __init__(self) -> None:
+        """Start with a plan of which nothing is known."""
+        self._numbers: dict[tuple[int, _Names], int] = {}
+        self._paths: dict[int, tuple[int, _Names]] = {}
+
+    def of(self, text: str | None) -> int | None:
+        """Number what a text names; None where it is no column and no field of one."""
+        column, *names = column_path(text or "") or ("",)
+        number = _COLUMN.fullmatch(column)
+        return None if number is None else self._number(int(number[1]), tuple(names))
+
+    def all_of(self, texts: Iterable[str | None]) -> frozenset[int]:
+        """Number those of some texts that name a column, or a field of one."""
+        return frozenset(number for text in texts if (number := self.of(text)) is not None)
+
+    def path(self, number: int) -> tuple[int, _Names]:
+        """Give the attribute that has a number, and the names that lead to a field in it."""
+        return self._paths.get(number, (number, ()))
+
+    def fields(self, attribute: int, data_type: object) -> Iterator[tuple[int, _Names]]:
+        """Number all fields in a column, with the names that lead to each.
+
+        Args:
+            attribute: The column.
+            data_type: Its type, as Spark writes it in JSON.
+        """
+        for names in _fields(data_type):
+            yield self._number(attribute, names), names
+
+    def renamed(self, expressions: Iterable[Sequence[Any]]) -> tuple[tuple[int, int], ...]:
+        """Pair each of some columns that takes a column or a field, and its fields, with these.
+
+        Args:
+            expressions: Attribute, text and type of each.
+        """
+        return tuple(pair for expression in expressions for pair in self._pairs(*expression))
+
+    def _pairs(
+        self, attribute: int, text: str | None, data_type: object
+    ) -> Iterator[tuple[int, int]]:
+        taken = self.of(text)
+        if taken is not None:
+            yield attribute, taken
+            column, names = self.path(taken)
+            for below in _fields(data_type):
+                yield self._number(attribute, below), self._number(column, names + below)
+
+    def _number(self, attribute: int, names: _Names) -> int:
+        if not names:
+            return attribute
+        path = (attribute, names)
+        number = self._numbers.setdefault(path, -1 - len(self._numbers))
+        self._paths[number] = path
+        return number
+
+
+def _fields(data_type: object) -> Iterator[_Names]:
+    """List the names that lead to each field in a struct, those above a field before it."""
+    if isinstance(data_type, Mapping) and data_type["type"] == "struct":
+        for field in data_type["fields"]:
+            yield (field["name"],)
+            yield from ((field["name"], *names) for names in _fields(field["type"]))
+
 
 _Values = tuple[object, ...]
 

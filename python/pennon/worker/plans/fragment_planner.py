@@ -1,35 +1,42 @@
-"""Plans the tasks of a fragment: what each reads, and what Spark is told of them."""
+"""Plans the tasks of a fragment: what each reads, and what Spark is told of them.
+
+Chooses the parts of a query that the workers compute, for the reply to Spark's rule.
+
+A part reports its key only where an operator above needs it, as a scan whose leaves are joined
+already: each row has one column more for it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pyarrow as pa
 
 from pennon.catalog.columns.projected_columns import with_field_ids
+from pennon.catalog.configured_catalog import ExecutionOptions
 from pennon.errors import FragmentFailed, MalformedMessage
 from pennon.execution import Query
-from pennon.execution.batches.row_bytes import row_bytes
+from pennon.execution.batches import row_bytes
 from pennon.execution.engine_failures import VALUE_FAILURES
-from pennon.leaf.schema.promotion import stream_type
-from pennon.plan import Filter, Group, Limit, PlanNode, Project, Scan
+from pennon.execution.memory import executor_pool_bytes
+from pennon.leaf.schema.reconciliation import stream_type
+from pennon.plan import Filter, Group, Limit, Plan, PlanNode, Project, Scan
 from pennon.planning import shortened_within, summary
-from pennon.predicate.semantics import Declined
-from pennon.pushdown import Candidate, FragmentQuery, Semantics
+from pennon.predicate.condition import Declined, is_utc_zone
+from pennon.predicate.values.long_lists import with_short_lists
+from pennon.pushdown import Candidate, FragmentMode, FragmentQuery, Semantics, choose, divide
 from pennon.pushdown.manifest_answer import manifest_answer
-from pennon.pushdown.runtime_pruning import (
-    KeyFilter,
-    RuntimePruning,
-    key_filters,
-    runtime_prunings,
-)
+from pennon.pushdown.runtime_pruning import KeyFilter, RuntimePruning, key_filters, runtime_prunings
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
-from pennon.worker.messages.key_messages import FragmentReply
-from pennon.worker.plans.fragment_details import FragmentDetails
-from pennon.worker.plans.planned_types import planned_types
+from pennon.pushdown.whole_query import sooner_in_one, whole_query
+from pennon.worker.messages.scan_messages import FragmentReply
+from pennon.worker.plans.kept_plans import function_text, key_text
+from pennon.worker.plans.plan_outline import planned_types
 from pennon.worker.wire.fragment_tokens import (
     NO_RELATIONS,
     FragmentToken,
@@ -42,10 +49,94 @@ from pennon.worker.wire.fragment_tokens import (
 from pennon.worker.wire.tokens import ScanToken
 
 if TYPE_CHECKING:
-    from pennon.grouping.tasks.assignment import Assignment
-    from pennon.grouping.tasks.task_target import TaskTarget
+    from collections.abc import Iterator
+
+    from pennon.grouping.resolve.group_tree import DerivedKeys
+    from pennon.grouping.tasks import Assignment, TaskTarget
     from pennon.planning import ScanPlan
     from pennon.pushdown import Division
+    from pennon.pushdown.partners import Restriction
+    from pennon.worker.messages.scan_messages import DeriveKeys
+    from pennon.worker.plans.plan_outline import DecodedPlan
+
+__all__ = ["FragmentDetails"]
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentDetails:
+    """What people are told of a fragment.
+
+    Args:
+        candidate: What is computed.
+        plan: The query that it is a part of.
+        plans: What each scan reads.
+        num_threads: How many threads compute each task.
+    """
+
+    candidate: Candidate
+    plan: Plan
+    plans: Mapping[int, ScanPlan]
+    num_threads: int
+
+    def text(
+        self,
+        tasks: FragmentTasks,
+        prunings: Sequence[RuntimePruning],
+        filters: Sequence[KeyFilter],
+    ) -> str:
+        """Tell what is computed, of what, and what is left out while it runs.
+
+        Args:
+            tasks: Its tasks.
+            prunings: Which leaves they may leave out.
+            filters: Which rows they may leave out.
+        """
+        query, count = self.candidate.query, len(tasks.keys)
+        threads = f" of {self.num_threads} threads" if self.num_threads > 1 else ""
+        reporting = "" if self.candidate.surroundings is None else ", with their key"
+        lines = [
+            f"fragment: {self.candidate.mode} in {count} tasks{threads}{reporting}",
+            f"query: {query.sql}",
+        ]
+        for at, scan in enumerate(query.scans):
+            lines += self._read(f"r{at}", scan)
+            functions, note = tasks.groupings.get(scan, ((), ""))
+            grouping = key_text(functions, self.plans[scan], note) if functions else "none"
+            lines.append(f"r{at} grouping: {grouping}")
+            chosen_by = [
+                f"{function_text(pruning.function, self.plans[scan])} in p{pruning.part}"
+                for pruning in prunings
+                if pruning.scan == scan
+            ]
+            # Specs have fields in common.
+            lines += [
+                f"r{at} at run time: partitions with {text}" for text in dict.fromkeys(chosen_by)
+            ]
+            lines += [
+                f"r{at} at run time: rows with {filter_.name} in p{filter_.part}"
+                for filter_ in filters
+                if filter_.scan == scan
+            ]
+        if self.candidate.restriction is not None:
+            lines.append(f"only groups of {self._restriction(self.candidate.restriction)}")
+        for at, part in enumerate(query.parts):
+            lines.append(f"p{at} in every worker: {part.sql}")
+            for number, scan in enumerate(part.scans):
+                lines += self._read(f"p{at}.r{number}", scan)
+        return with_short_lists("\n".join(lines))
+
+    def _read(self, relation: str, scan: int) -> Iterator[str]:
+        """Tell what a relation reads."""
+        node = self.plan[scan]
+        yield f"{relation}: {node.table if isinstance(node, Scan) else ''}"
+        for line in summary(self.plans[scan]).splitlines():
+            yield f"{relation} {line}"
+
+    def _restriction(self, restriction: Restriction) -> str:
+        """Tell which groups of an aggregate are computed."""
+        roots = [part.root for part in self.candidate.query.parts]
+        at = roots.index(restriction.part)
+        return f"c{restriction.key} in p{at}.c{restriction.column}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,3 +363,145 @@ def _scan_token(node: PlanNode, plan: ScanPlan) -> ScanToken:
         plan.snapshot.storage_options,
         identity=plan.identity,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFragments:
+    """The parts of a query that the workers compute.
+
+    Args:
+        fragments: They do not overlap.
+        is_one_task: Whether the query is so small that all of it is one task.
+        declined: For operators that an expression leaves to Spark, which expression.
+    """
+
+    fragments: tuple[ChosenFragment, ...] = ()
+    is_one_task: bool = False
+    declined: Mapping[int, str] = field(default_factory=dict)
+
+
+def choose_fragments(
+    request: DeriveKeys,
+    decoded: DecodedPlan,
+    keys: DerivedKeys,
+    target: TaskTarget,
+    *,
+    may_report: bool = True,
+) -> ChosenFragments:
+    """Choose the fragments of a query; none where the session does not want any.
+
+    Args:
+        request: The rule's.
+        decoded: The query.
+        keys: The keys that it allows.
+        target: What tasks should look like.
+        may_report: Whether a fragment may report its key to what is around it.
+
+    Raises:
+        ExecutionUnknown: The session names neither the workers nor Spark.
+        BytesUnknown: A limit that it states is no number of bytes.
+    """
+    options = ExecutionOptions.of_catalogs(decoded.catalogs, request.settings)
+    if not (request.rewrites and options.in_workers):
+        return ChosenFragments()
+    if request.is_write:
+        # What is written is distributed as the write wants it.
+        options = replace(options, one_task_bytes=0, one_executor_bytes=0)
+    query = _Query(request, decoded, keys, target, options)
+    whole = query.as_a_whole()
+    # Where one executor has all cores of the session, nothing is won by dividing a query.
+    if whole is not None and request.parallelism <= request.slots:
+        return ChosenFragments((whole,), is_one_task=True)
+    divided = query.divided(may_report=may_report)
+    if whole is not None and not _leaves_no_exchange(decoded.plan, divided.fragments):
+        return ChosenFragments((whole,), is_one_task=True)
+    return divided
+
+
+def _leaves_no_exchange(plan: Plan, fragments: Sequence[ChosenFragment]) -> bool:
+    """Whether a divided query leaves nothing to exchange: a sort, too, would compute it twice."""
+    everything = set(plan.scans(len(plan) - 1))
+    return any(
+        candidate.query.all_scans == everything
+        and candidate.mode is not FragmentMode.PARTIAL
+        and all(isinstance(node, Filter | Project | Limit) for node in plan[candidate.root + 1 :])
+        for candidate in (fragment.candidate for fragment in fragments)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """A query of the session, and what its fragments are chosen by."""
+
+    request: DeriveKeys
+    decoded: DecodedPlan
+    keys: DerivedKeys
+    target: TaskTarget
+    options: ExecutionOptions
+    query_id: str = field(default_factory=lambda: uuid4().hex)
+    pool_bytes: int = field(default_factory=executor_pool_bytes)
+
+    @property
+    def semantics(self) -> Semantics:
+        """Those of the session."""
+        return Semantics(
+            ansi=self.request.ansi,
+            is_utc=is_utc_zone(self.request.time_zone),
+            zone_offsets=self.request.zone_offsets,
+            in_fragments=True,
+        )
+
+    @property
+    def replicated_bytes(self) -> int:
+        """The most that every task may read of a side of a join."""
+        return min(self.options.replicated_bytes, self.pool_bytes)
+
+    def as_a_whole(self) -> ChosenFragment | None:
+        """Plan the query as one task of one executor; None where several are done sooner."""
+        request, least_bytes = self.request, self.options.one_task_bytes
+        sooner_bytes = sooner_in_one(least_bytes, request.slots, request.parallelism)
+        most_bytes = int(min(self.options.one_executor_bytes, sooner_bytes))
+        if least_bytes <= 0 or most_bytes <= least_bytes:
+            return None
+        as_one = whole_query(
+            self.decoded.plan,
+            self.keys,
+            self.semantics,
+            least_bytes=least_bytes,
+            most_bytes=most_bytes,
+            pool_bytes=self.pool_bytes,
+            replicated_bytes=self.replicated_bytes,
+        )
+        if as_one is None:
+            return None
+        division, candidate = as_one
+        with suppress(Declined):  # its parts are tried one by one
+            return self.planner(division, request.slots).planned(candidate)
+        return None
+
+    def divided(self, *, may_report: bool) -> ChosenFragments:
+        """Plan the parts of the query that tasks compute beside each other."""
+        division = divide(
+            self.decoded.plan,
+            self.keys,
+            self.semantics,
+            one_task_bytes=self.options.one_task_bytes,
+            replicated_bytes=self.replicated_bytes,
+        )
+        planned = self.planner(division).planned
+        fragments, declined = choose(division, self.semantics, planned, may_report=may_report)
+        inside = {position for fragment in fragments for position in fragment.candidate.positions}
+        left = {at: why for at, why in declined.items() if at not in inside}
+        return ChosenFragments(tuple(fragments), division.is_one_task, left)
+
+    def planner(self, division: Division, num_threads: int = 1) -> FragmentPlanner:
+        """Give the planner of a division's tasks."""
+        return FragmentPlanner(
+            division,
+            self.semantics,
+            self.decoded.scans,
+            self.target,
+            self.query_id,
+            self.pool_bytes,
+            num_threads,
+        )

@@ -11,29 +11,66 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.tables.loaded_table import reopen
 from pennon.errors import PlanNotRepeated, PredicateNotEvaluable
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import is_exact
-from pennon.planning.evaluation import Evaluation, evaluations
-from pennon.planning.leaf_constants import with_constants
-from pennon.planning.runtime_filter import filtered
+from pennon.planning.leaf_constants import Evaluation, evaluations, with_constants
+from pennon.planning.splits import filtered
+from pennon.predicate.dialect import shortened_predicate
 from pennon.predicate.parse import readable_predicates
-from pennon.predicate.predicate_text import shortened_predicate
-from pennon.spec.functions.partition_layout import layout_of
-from pennon.worker.wire.tokens import PlanToken, TableToken, row_keys
+from pennon.spec.functions import layout_of
+from pennon.worker.wire.tokens import PlanToken, TableToken, packed_column, row_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
-
     from pennon.catalog.configured_catalog import Catalog
     from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
-    from pennon.spec.functions.partition_layout import Layout
+    from pennon.planning.splits import Piece
+    from pennon.spec.functions import Layout, LayoutFunction, SpecFunction
     from pennon.worker.messages.scan_messages import PackSplits, PruneSplits
+
+__all__ = ["packed_splits"]
+
+
+def packed_splits(leaves: pa.Table, tasks: Sequence[Sequence[Piece]]) -> pa.Table:
+    """Write the split of each task.
+
+    Args:
+        leaves: Columns ``object_id``, ``location``, ``read_version`` and ``residual``.
+        tasks: The pieces of each, by the rows of ``leaves``.
+
+    Returns:
+        Columns ``object_id``, the leaves' ids with commas between them, and ``split``.
+    """
+    ids = leaves["object_id"].to_pylist()
+    names = [",".join(dict.fromkeys(ids[piece.leaf] for piece in pieces)) for pieces in tasks]
+    return pa.table(
+        {"object_id": pa.array(names, pa.utf8()), "split": packed_column(leaves, tasks)}
+    )
+
+
+def key_text(functions: Sequence[LayoutFunction], plan: ScanPlan, note: str) -> str:
+    """Spell the functions of a key over the columns of one scan, and what is said of its groups.
+
+    Example:
+        ``bucket(8, customer_id), region as one key (24 groups in 4 tasks)``
+    """
+    texts = [function_text(function, plan) for function in functions]
+    return f"{', '.join(texts)} as one key ({note})"
+
+
+def function_text(function: LayoutFunction | SpecFunction, plan: ScanPlan) -> str:
+    """Spell one function over the columns of one scan: ``bucket(8, customer_id)``."""
+    schema = plan.snapshot.schema
+    sources = [schema.field_by_id(source_id) for source_id in function.source_ids]
+    return function.grouping.transform.sql([str(source) for source in sources])
+
 
 _PLANS_BYTES: Final = 256 << 20
 # A plan without partitions, and what the tree of a condition takes for each letter of its text.

@@ -9,38 +9,38 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.catalog.columns.text_lengths import within_lengths
-from pennon.catalog.columns.valid_texts import valid_texts
+from pennon.catalog.columns.spark_types import valid_texts, within_lengths
 from pennon.catalog.layouts import STORED_TABLES
-from pennon.catalog.tables.opened_location import missed_by_name
+from pennon.catalog.tables.loaded_table import missed_by_name
 from pennon.execution import Fragment, run
-from pennon.execution.process_cost import ProcessCost, peak_bytes
+from pennon.execution.memory import ProcessCost, peak_bytes
 from pennon.leaf.changes.deleted_rows import collect_deleted
 from pennon.maintenance.read_failures import naming_causes
+from pennon.worker.messages.messages import Write, WriteDeletes, WriteDeletesReply, WriteReply
 from pennon.worker.messages.scan_messages import Read, ReadReply, RunFragment
-from pennon.worker.messages.write_messages import (
-    Write,
-    WriteDeletes,
-    WriteDeletesReply,
-    WriteReply,
-)
-from pennon.worker.requests.absent_offsets import with_offsets
-from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
+from pennon.worker.requests.scan_requests import with_offsets
 from pennon.worker.wire.fragment_tokens import FragmentToken
 from pennon.worker.wire.framing import (
+    STORAGE_OPTION_VALUES,
     ArrowStreamReader,
     ArrowStreamWriter,
     ConnectionClosed,
     FrameSocket,
+    StreamEnd,
 )
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.sent_columns import sent_batch, sent_schema
-from pennon.worker.wire.stream_end import StreamEnd
-from pennon.worker.wire.tokens import ScanToken, Split, WriteToken, row_keys
+from pennon.worker.wire.tokens import (
+    ScanToken,
+    Split,
+    WriteToken,
+    row_keys,
+    sent_batch,
+    sent_schema,
+)
 
 if TYPE_CHECKING:
     from pennon.execution import BatchStream
-    from pennon.execution.batches.stream_work import StreamWork
+    from pennon.execution.batches import StreamWork
 
 _LOG = logging.getLogger(__name__)
 _PROCESS: Final = ProcessCost()

@@ -10,37 +10,34 @@ import pyarrow as pa
 
 from pennon.errors import InternalError
 from pennon.execution import BatchStream
-from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.grouping.resolve.key_group import DerivedKeys
-from pennon.grouping.resolve.ungrouped_scans import ungrouped_scans
-from pennon.grouping.tasks.assignment import Assignment, assign
-from pennon.grouping.tasks.task_target import TaskTarget
+from pennon.grouping.resolve.group_tree import DerivedKeys, ungrouped_scans
+from pennon.grouping.resolve.resolved_join import derive_keys
+from pennon.grouping.tasks import Assignment, TaskTarget, assign
 from pennon.plan import Join, Opaque
-from pennon.planning.leaf_order import mergeable_scans
+from pennon.planning.scan_plan import mergeable_scans
 from pennon.pushdown import FragmentMode
 from pennon.pushdown.division import derived_for
 from pennon.spec.write_order import WRITE_ORDER
-from pennon.worker.messages.key_messages import (
+from pennon.worker.messages.scan_messages import (
     ColumnPath,
     ComputedKey,
     DeriveKeys,
     DeriveKeysReply,
 )
-from pennon.worker.plans.fragment_choice import choose_fragments
-from pennon.worker.plans.key_text import key_text
+from pennon.worker.plans.fragment_planner import choose_fragments
+from pennon.worker.plans.kept_plans import key_text
 from pennon.worker.plans.plan_outline import decoded_plan
 from pennon.worker.requests.data_plane import send_reply
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.split_texts import assigned_column
+from pennon.worker.wire.tokens import assigned_column
 
 if TYPE_CHECKING:
     from pennon.grouping.resolve.verdict import Verdict
     from pennon.plan import Plan, PlanNode
     from pennon.planning import ScanPlan
-    from pennon.spec.functions.partition_layout import LayoutFunction
-    from pennon.worker.messages.column_numbers import ColumnNumbers
-    from pennon.worker.plans.fragment_choice import ChosenFragments
-    from pennon.worker.plans.fragment_planner import ChosenFragment
+    from pennon.spec.functions import LayoutFunction
+    from pennon.worker.messages.plan_messages import ColumnNumbers
+    from pennon.worker.plans.fragment_planner import ChosenFragment, ChosenFragments
     from pennon.worker.plans.plan_outline import DecodedPlan
     from pennon.worker.wire.framing import FrameSocket
 

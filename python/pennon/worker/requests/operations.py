@@ -9,27 +9,41 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pennon.catalog.configured_catalog import Catalog, check_catalog_options, setting_name
-from pennon.catalog.execution_options import ExecutionOptions
+from pennon.catalog.configured_catalog import (
+    Catalog,
+    ExecutionOptions,
+    check_catalog_options,
+    setting_name,
+)
 from pennon.execution import BatchStream
 from pennon.worker.messages import messages as m
+from pennon.worker.messages import messages as w
 from pennon.worker.messages import scan_messages as s
-from pennon.worker.messages import write_messages as w
-from pennon.worker.messages.key_messages import DeriveKeys
-from pennon.worker.messages.metadata_messages import LoadChanges, ReadMetadata
-from pennon.worker.messages.stream_messages import FindBatchEnd, PlanBatch, StartStream
+from pennon.worker.messages.messages import (
+    FindBatchEnd,
+    LoadChanges,
+    PlanBatch,
+    ReadMetadata,
+    StartStream,
+)
+from pennon.worker.messages.scan_messages import DeriveKeys
 from pennon.worker.requests import data_plane, key_derivation
 from pennon.worker.requests import driver_requests as driver
+from pennon.worker.requests import driver_requests as streams
 from pennon.worker.requests import scan_requests as scans
-from pennon.worker.requests import stream_requests as streams
 from pennon.worker.requests import write_requests as writes
-from pennon.worker.requests.metadata_requests import load_changes, read_metadata
-from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
+from pennon.worker.requests.driver_requests import load_changes, read_metadata
+from pennon.worker.wire.framing import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
 
 if TYPE_CHECKING:
-    from pennon.worker.requests.handler import Handler
     from pennon.worker.wire.framing import FrameSocket
+
+__all__ = ["Handler"]
+
+Handler = Callable[[Mapping[str, object], "FrameSocket"], None]
+"""Answers one request: sends the reply's frames itself, raises to have an ``X`` frame sent."""
+
 
 _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.ListNamespaces, driver.list_namespaces),

@@ -3,6 +3,11 @@
 The answer to ``plan_scan`` is kept while the table has that version. The plan is kept by itself
 (``kept_plans.py``), for the other requests name it. What Spark is told of it takes four times as
 long as to find it, and the same query asks the same again.
+
+Arrow arrays without values and without the one offset that the format requires.
+
+Arrow's Java library writes it from version 19 on; Spark 4.1 has version 18. Arrow's other libraries
+read such a column as an empty one, Lance takes what stands behind it in memory for the offset.
 """
 
 from __future__ import annotations
@@ -14,37 +19,51 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.caching import Cache, TableKey, storage_identity
-from pennon.catalog.columns.catalog_text import catalog_text, is_estimated_type
 from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
-from pennon.catalog.columns.spark_types import arrow_schema, given_type
+from pennon.catalog.columns.spark_types import (
+    arrow_schema,
+    catalog_text,
+    given_type,
+    is_estimated_type,
+)
+from pennon.catalog.configured_catalog import check_read_options
 from pennon.catalog.partitioning import sort_key
-from pennon.catalog.read_options import check_read_options
 from pennon.grouping.key_grouping import report
 from pennon.leaf.read.metadata_columns import constant_columns
 from pennon.planning import explain, summary
-from pennon.planning.evaluation import Evaluation
-from pennon.planning.leaf_order import known_order
-from pennon.planning.reports.column_summaries import scan_summary
-from pennon.planning.reports.identity_tuples import identity_names, identity_tuples
-from pennon.planning.reports.scan_report import scan_report
-from pennon.planning.runtime_filter import filter_columns
-from pennon.planning.splits import pack
+from pennon.planning.leaf_constants import Evaluation
+from pennon.planning.reports.column_summaries import identity_names, identity_tuples, scan_summary
+from pennon.planning.reports.explain import scan_report
+from pennon.planning.scan_plan import known_order
+from pennon.planning.splits import filter_columns, pack
 from pennon.streams import StreamOptions
 from pennon.worker.messages import scan_messages as m
 from pennon.worker.plans.kept_plans import (
     filtered_plan,
     find_plan,
     is_repeated,
+    packed_splits,
     plan_of,
     snapshot_of,
 )
-from pennon.worker.plans.packed_splits import packed_splits
-from pennon.worker.wire.sent_columns import in_nanoseconds
-from pennon.worker.wire.split_texts import split_column
-from pennon.worker.wire.tokens import ScanToken, TableToken
+from pennon.worker.wire.tokens import ScanToken, TableToken, in_nanoseconds, split_column
 
 if TYPE_CHECKING:
     from pennon.planning import ScanPlan
+
+
+def with_offsets(column: pa.Array) -> pa.Array:
+    """Give a column whose offsets are all there; the same one where nothing can be missing.
+
+    Args:
+        column: Of any type: a map, list or struct may have children without values.
+
+    Spec: "Variable-size Binary Layout" of the Arrow columnar format.
+    """
+    is_suspect = any(buffer is not None and buffer.size == 0 for buffer in column.buffers())
+    # Concatenating writes all offsets anew, where one array alone would be passed on.
+    return pa.concat_arrays([column, column.slice(0, 0)]) if is_suspect else column
+
 
 # Of more leaves many plans never need the packed splits: joins and aggregates read in other ways.
 _MOST_PACKED: Final = 64

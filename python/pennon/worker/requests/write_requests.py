@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pennon.catalog.columns.projected_columns import with_field_ids
+from pennon.catalog.columns.projected_columns import check_stream_columns, with_field_ids
 from pennon.catalog.columns.spark_types import CURRENT_DEFAULT, arrow_schema, hidden_names
-from pennon.catalog.columns.stream_columns import check_stream_columns
-from pennon.catalog.ddl.evolving_columns import evolves_by
+from pennon.catalog.ddl.table_ddl import evolves_by
 from pennon.catalog.layouts import STORED_TABLES, stored_table
 from pennon.catalog.partitioning import clustering, of_columns, sorting
 from pennon.catalog.tables.loaded_table import reopen_newest
-from pennon.catalog.write_mode import WriteMode
-from pennon.catalog.write_options import check_options
+from pennon.catalog.write_options import WriteMode, check_options
 from pennon.errors import (
     HiddenColumnLost,
     MalformedMessage,
@@ -21,9 +19,9 @@ from pennon.errors import (
     StreamNotRepeatable,
 )
 from pennon.leaf.read.metadata_columns import LEAF
-from pennon.leaf.write.written_files import count_files
-from pennon.maintenance.background.behind_commits import keep_behind, written_leaves
-from pennon.worker.messages import write_messages as m
+from pennon.leaf.write.partition_writer import count_files
+from pennon.maintenance.background import keep_behind, written_leaves
+from pennon.worker.messages import messages as m
 from pennon.worker.messages.messages import EmptyReply
 from pennon.worker.plans.kept_plans import snapshot_of
 from pennon.worker.wire.tokens import TableToken, WriteToken

@@ -24,8 +24,7 @@ from pennon.execution import (
 )
 from pennon.spec.arrow_json import type_from_json, type_to_json
 from pennon.transforms.registry import from_message
-from pennon.worker.wire.split_texts import assigned_column, split_column
-from pennon.worker.wire.tokens import ScanToken, Split, Token
+from pennon.worker.wire.tokens import ScanToken, Split, Token, assigned_column, split_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

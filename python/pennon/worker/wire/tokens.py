@@ -2,6 +2,11 @@
 
 Each is declared once and read strictly: a text with another field, or without one, is none of this
 worker's. ``scan`` and ``write`` hold storage options, because executors receive nothing else.
+
+Columns as they go to Spark: without metadata, and short decimals as their unscaled BIGINT.
+
+Arrow holds sixteen bytes of any decimal; Spark holds eight of one of up to 18 digits, as Parquet
+does. Those eight are the lower half of Arrow's, and the upper half need not pass the socket.
 """
 
 from __future__ import annotations
@@ -10,20 +15,204 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pennon.caching import TextCache
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.write_options import WriteMode
 from pennon.errors import MalformedMessage
 from pennon.execution import LeafRead, Relation
 from pennon.leaf import WriteTarget
 from pennon.leaf.read.row_keys import RowKeys
 from pennon.manifest.table_layout import TableLayout
-from pennon.metadata_tables.change_feed import ChangeRange
+from pennon.metadata_tables.changes_table import ChangeRange
+from pennon.planning.leaf_constants import CONSTANTS
+from pennon.spec.schema import children_of, with_children
 from pennon.spec.write_order import OrderColumn
+from pennon.transforms.evaluation import INT64_DIGITS, low_halves
 from pennon.worker.wire.json_fields import decode, encode
+
+if TYPE_CHECKING:
+    from pennon.planning.splits import Piece
+
+
+def packed_column(leaves: pa.Table, packed: Sequence[Sequence[Piece]]) -> pa.Array:
+    """Write one split per list of pieces.
+
+    Args:
+        leaves: Columns ``location``, ``read_version`` and ``residual``.
+        packed: The pieces of each split, by the rows of ``leaves``.
+    """
+    texts = split_column(leaves).to_pylist()
+
+    joined = (",".join(piece_text(texts, piece) for piece in pieces) for pieces in packed)
+    return pa.array([f"[{text}]" for text in joined], pa.utf8())
+
+
+def piece_text(splits: Sequence[str], piece: Piece) -> str:
+    """Write the split of a piece.
+
+    Args:
+        splits: The texts of whole leaves.
+        piece: A leaf or a part of it.
+    """
+    if piece.fragments is None:
+        return splits[piece.leaf]
+    return _part(splits[piece.leaf], piece.fragments)
+
+
+def assigned_column(rows: pa.Table, leaves: Mapping[int, pa.Table]) -> pa.Array:
+    """Write the split of each part of a leaf; NULL where the leaf's own stands for all of it.
+
+    Args:
+        rows: ``scan``, ``leaf``, ``first_fragment`` and ``end_fragment``.
+        leaves: For each scan, columns ``location``, ``read_version`` and ``residual``.
+    """
+    parts = rows.filter(pc.is_valid(rows["first_fragment"]))
+    own: dict[int, list[str]] = {}
+    texts: list[str] = []
+    for part in parts.to_pylist():
+        scan = part["scan"]
+        if scan not in own:
+            own[scan] = split_column(leaves[scan]).to_pylist()
+        fragments = (part["first_fragment"], part["end_fragment"])
+        texts.append(_part(own[scan][part["leaf"]], fragments))
+    whole = pa.nulls(rows.num_rows, pa.utf8())
+    is_part = pc.is_valid(rows["first_fragment"]).combine_chunks()
+    return pc.replace_with_mask(whole, is_part, pa.array(texts, pa.utf8()))
+
+
+def _part(split: str, fragments: tuple[int, int]) -> str:
+    return f'{split[:-1]},"fragments":{json.dumps(fragments)}}}'
+
+
+def split_column(leaves: pa.Table) -> pa.Array:
+    """Write the split of each planned leaf, for 100,000 leaves in a few milliseconds.
+
+    Args:
+        leaves: Columns ``location``, ``read_version`` and ``residual``; ``num_rows`` where planned;
+            ``constants`` where rows have such metadata columns.
+
+    Example:
+        >>> leaf = {"location": ["x"], "read_version": [3], "residual": [-1]}
+        >>> split_column(pa.table(leaf))[0].as_py()
+        '{"leaf":"x","version":"3","residual":-1}'
+    """
+    location = leaves["location"].cast(pa.utf8())
+    if _needs_escape(location):
+        escaped = [json.dumps(text)[1:-1] for text in location.to_pylist()]
+        location = pa.chunked_array([pa.array(escaped, pa.utf8())])
+    joined = pc.binary_join_element_wise(
+        '{"leaf":"',
+        location,
+        '","version":"',
+        leaves["read_version"].cast(pa.utf8()),
+        '","residual":',
+        leaves["residual"].cast(pa.utf8()),
+        *((',"constants":', leaves[CONSTANTS]) if CONSTANTS in leaves.column_names else ()),
+        _num_rows(leaves),
+        "}",
+        "",
+    )
+    combined = joined.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else combined.chunk(0)
+
+
+def _num_rows(leaves: pa.Table) -> pa.ChunkedArray | str:
+    if "num_rows" not in leaves.column_names:
+        return ""
+    counts = leaves["num_rows"].cast(pa.utf8())
+    texts: pa.ChunkedArray = pc.binary_join_element_wise(',"rows":', counts, "")
+    return texts.fill_null("")
+
+
+def _needs_escape(texts: pa.ChunkedArray) -> bool:
+    """Whether a text has a byte that JSON writes otherwise; ten times as fast as a pattern."""
+    for chunk in texts.chunks:
+        _, offsets, encoded = chunk.buffers()
+        if len(chunk) == 0 or encoded is None:
+            continue
+        ends = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+        written = np.frombuffer(encoded, np.uint8)[ends[0] : ends[-1]]
+        if len(written) and (
+            written.min() < ord(" ")
+            or any(np.any(written == ord(character)) for character in '"\\')
+        ):
+            return True
+    return False
+
+
+def sent_schema(schema: pa.Schema) -> pa.Schema:
+    """Give the schema in which rows of ``schema`` are sent to a task.
+
+    Example:
+        >>> sent_schema(pa.schema([("a", pa.decimal128(12, 2)), ("b", pa.decimal128(19, 2))])).types
+        [DataType(int64), Decimal128Type(decimal128(19, 2))]
+    """
+    return pa.schema(
+        [field.with_type(_sent_type(field.type)).remove_metadata() for field in schema]
+    )
+
+
+def sent_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Give rows as a schema has them: their own, or that of :func:`sent_schema`."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [
+        _sent(column, data_type)
+        for column, data_type in zip(batch.columns, schema.types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def in_nanoseconds(data_type: pa.DataType) -> pa.DataType:
+    """Give the only unit in which Spark takes times, whatever their precision, for those of a type.
+
+    Example:
+        >>> in_nanoseconds(pa.list_(pa.time32("s")))
+        ListType(list<item: time64[ns]>)
+    """
+    if pa.types.is_time(data_type):
+        return pa.time64("ns")
+    children = children_of(data_type)
+    moved = [child.with_type(in_nanoseconds(child.type)) for child in children]
+    return data_type if moved == children else with_children(data_type, moved)
+
+
+def _sent_type(data_type: pa.DataType) -> pa.DataType:
+    return pa.int64() if _is_short(data_type) else in_nanoseconds(data_type)
+
+
+def _sent(column: pa.Array, data_type: pa.DataType) -> pa.Array:
+    if _is_short(column.type) and column.type != data_type:
+        return _unscaled(column)
+    is_same = column.type == data_type or in_nanoseconds(column.type) == column.type
+    return column if is_same else column.cast(data_type)
+
+
+def _is_short(data_type: pa.DataType) -> bool:
+    return pa.types.is_decimal128(data_type) and data_type.precision <= INT64_DIGITS
+
+
+def _unscaled(column: pa.Array) -> pa.Array:
+    if not len(column):  # may have no buffers
+        return pa.array([], pa.int64())
+    validity = column.buffers()[0]
+    first, more = divmod(column.offset, 8)  # bits of validity begin at any row, their bytes do not
+    return pa.Array.from_buffers(
+        pa.int64(),
+        len(column),
+        [
+            None if validity is None else validity.slice(first),
+            pa.py_buffer(np.ascontiguousarray(low_halves(column, more))),
+        ],
+        column.null_count,
+        more,
+    )
+
 
 _NO_COLUMNS: Final = pa.schema([])
 _MOST_BYTES: Final = 32 << 20
@@ -178,7 +367,7 @@ def row_keys(text: str) -> RowKeys:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One leaf of a scan; ``split_texts.py`` writes it.
+    """One leaf of a scan; ``worker/wire/tokens.py`` writes it.
 
     Args:
         location: The leaf, relative to the namespace.

@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Values of Spark's internal form as JSON: the defaults of columns, which spec/initial_default.py
+ * Values of Spark's internal form as JSON: the defaults of columns, which spec/write_order.py
  * reads, and the arguments of procedures.
  */
 public final class JsonValues {

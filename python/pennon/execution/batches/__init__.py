@@ -1,1 +1,0 @@
-"""Streams of Arrow batches: made concurrently, merged, and measured."""

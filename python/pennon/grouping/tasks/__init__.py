@@ -1,1 +1,0 @@
-"""Which leaves are read under which key: the tasks of a key group."""

@@ -1,1 +1,0 @@
-"""What a process does behind its commits, in a thread of its own."""

@@ -1,1 +1,0 @@
-"""Counting what writes do not know of the columns of leaves."""

@@ -1,1 +1,0 @@
-"""What foreign writers drop from ``__manifest``: noticed, and given back."""

@@ -1,1 +1,0 @@
-"""DOUBLEs and FLOATs as Spark orders, rounds and cuts them."""

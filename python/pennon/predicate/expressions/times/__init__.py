@@ -1,1 +1,0 @@
-"""Texts of times, calendars beyond DataFusion's, and time zones."""

@@ -1,1 +1,0 @@
-"""Functions of source columns that are constant over every partition, and where they meet."""

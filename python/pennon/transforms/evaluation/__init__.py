@@ -1,1 +1,0 @@
-"""What evaluating a transform needs: source arrays, hashes, probe values, DataFusion's errors."""
