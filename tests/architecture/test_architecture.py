@@ -35,7 +35,7 @@ LEVELS = (
     {"execution", "plan", "planning", "grouping", "transaction", "draft", "metadata_tables"},
     {"pushdown", "streams"},
     {"catalog", "maintenance"},
-    {"namespace", "java_runtime", "spark_versions"},
+    {"namespace", "java_runtime"},
     {"session", "worker"},
     {"cli"},
     {"demo"},
@@ -387,3 +387,45 @@ def test_only_the_manifest_folder_names_the_manifest_table() -> None:
         if isinstance(node, ast.Constant) and node.value in ("__manifest", "/__manifest")
     ]
     assert offences == []
+
+
+# Small modules that one other imports, and that stand alone all the same, each with its reason.
+ALONE = {
+    "pennon.catalog.layouts.stored_tables",  # the list of all layouts, which import each other not
+    "pennon.catalog.upstream.namespace_alias",  # runs at `import pennon`, which imports nothing
+    "pennon.metadata_tables.known_tables",  # the list of all metadata tables
+    "pennon.worker.handshake",  # imported behind Arrow
+    "pennon.worker.wire.protocol",  # written by `make wire`
+}
+
+
+def code_of(tree: ast.Module, source: str) -> int:
+    """Count the lines of a module that are no docstring, import, comment or blank."""
+    left_out = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    lines = [line.strip() for line in source.splitlines()]
+    return sum(
+        bool(line) and not line.startswith("#") and number not in left_out
+        for number, line in enumerate(lines, 1)
+    )
+
+
+def test_small_modules_belong_to_the_one_that_imports_them() -> None:
+    """A room of its own is for an interface, or for what is imported late for a reason."""
+    importers: dict[str, set[str]] = {}
+    for path, tree in trees():
+        for module in imported_modules(tree):
+            importers.setdefault(module, set()).add(module_of(path))
+    small = {
+        module_of(path)
+        for path, tree in trees()
+        if path.name not in ("__init__.py", "__main__.py")
+        and len(importers.get(module_of(path), ())) == 1
+        and code_of(tree, path.read_text(encoding="utf-8")) < 60
+    }
+    assert small == ALONE

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import pennon
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.catalog.layouts import plain_table as plain_commits
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.catalog.layouts.plain_table import PlainTable
-from pennon.catalog.write_options import WriteMode
 from pennon.errors import WriteConflict
 from pennon.manifest.format.rows import CommitIdentity
 from pennon.namespace.rows.row_write import batches_of, write_rows

@@ -15,8 +15,8 @@ from tests.torture import pauses
 from tests.torture.stalled_writer import SCHEMA, OtherProcess, Statement, stalled_at_each_step
 
 import pennon
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
-from pennon.catalog.write_options import WriteMode
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.maintenance.adoption.adopt import adopt
 from pennon.maintenance.expire import expire

@@ -42,7 +42,7 @@ import pyarrow as pa
 from tests.torture.commit_model import MERGED, PARTS, Model, Told
 
 import pennon
-from pennon.catalog.write_options import WriteMode
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.errors import PennonError, SnapshotNotFound, TagNotFound, TagRefused, WriteConflict
 from pennon.maintenance.rollback import rollback
 from pennon.namespace.rows.row_update import delete_where, update_where

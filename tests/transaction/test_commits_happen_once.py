@@ -19,8 +19,8 @@ from tests.transaction.lake import append, latest, make, read, regions, stage
 from tests.transaction.test_row_changes import found
 
 import pennon
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
-from pennon.catalog.write_options import WriteMode
 from pennon.errors import CommitGivenUp, WriteConflict
 from pennon.leaf import WriteTarget
 from pennon.maintenance import rollback as rollback_module

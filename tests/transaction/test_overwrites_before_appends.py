@@ -13,7 +13,7 @@ from tests.transaction.test_races_behind_the_last_look import behind_the_look, m
 from tests.transaction.test_rows_made_of_their_table import write
 
 import pennon
-from pennon.catalog.write_options import WriteMode
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.errors import WriteConflict
 from pennon.manifest.format.rows import CommitIdentity
 from pennon.namespace import PartitionedNamespace

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.catalog.write_options import WriteMode
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.errors import WriteConflict
 from pennon.manifest.format.rows import CommitIdentity
 from pennon.namespace import PartitionedNamespace

@@ -12,8 +12,8 @@ from tests.transaction.lake import SCHEMA
 from tests.transaction.test_races_behind_the_last_look import behind_the_look, merge, rows
 
 import pennon
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
-from pennon.catalog.write_options import WriteMode
 from pennon.errors import WriteConflict
 from pennon.manifest.format.rows import CommitIdentity
 from pennon.namespace.rows.row_write import batches_of

@@ -12,11 +12,10 @@ import pytest
 from tests.transaction.lake import append, latest, make, regions, stage
 
 import pennon
-from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog, WriteMode
 from pennon.catalog.ddl import table_ddl
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
 from pennon.catalog.tables.loaded_table import load
-from pennon.catalog.write_options import WriteMode
 from pennon.errors import TableMadeAnew, TableNotFound
 from pennon.leaf import write_partitions
 from pennon.manifest import Snapshot, change_root

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 import pennon
 from pennon.catalog.configured_catalog import Catalog, is_local, stated_place
 from pennon.catalog.directory import Directory
-from pennon.cli.commands.table_argument import (
+from pennon.cli.commands.table_commands import (
     Commands,
     add_root,
     add_storage,
+    add_table_commands,
     lake_of,
     pair,
     pairs,
     positive,
 )
-from pennon.cli.commands.table_commands import add_table_commands
 from pennon.cli.commands.upkeep_commands import add_upkeep_commands
 from pennon.errors import PennonError
 from pennon.manifest.dataset.storage import storage_failure

@@ -10,7 +10,7 @@ from pathlib import Path
 import pennon
 from pennon.cli import quiet_start
 from pennon.demo import lake_on_disk as flights_data
-from pennon.demo import screen
+from pennon.demo import story as screen
 from pennon.demo.story import Story
 from pennon.errors import PennonError
 

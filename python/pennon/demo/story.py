@@ -8,9 +8,13 @@ adaptive execution the text holds the final plan first and the initial plan behi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import sys
+import threading
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,13 +22,117 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import pennon
-from pennon.demo import lake_on_disk, screen
+from pennon.demo import lake_on_disk
 from pennon.demo import lake_on_disk as flights_data
 from pennon.errors import DemoCheckFailed
 from pennon.namespace import read_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_BOLD, _DIM, _GREEN, _PLAIN = "\033[1m", "\033[2m", "\033[32m", "\033[0m"
+
+
+def is_terminal() -> bool:
+    """Tell whether a person looks on, so that colour and moving progress make sense."""
+    return sys.stdout.isatty()
+
+
+def _styled(text: str, style: str) -> str:
+    return f"{style}{text}{_PLAIN}" if is_terminal() else text
+
+
+def heading(text: str) -> None:
+    """Print the title of a step."""
+    print(f"\n{_styled(text, _BOLD)}\n{'─' * len(text)}")
+
+
+def statement(sql: str) -> None:
+    """Print a SQL statement, set in."""
+    for line in sql.splitlines():
+        for part in _folded(line):
+            print(_styled(f"    {part}", _DIM))
+
+
+def say(text: str) -> None:
+    """Print a sentence."""
+    print(f"  {text}")
+
+
+def done(text: str) -> None:
+    """Print a sentence about something that was checked and holds."""
+    print(f"  {_styled('✓', _GREEN)} {text}")
+
+
+def table(names: Sequence[str], rows: Sequence[Sequence[object]], width: int = 44) -> None:
+    """Print rows under their column names, each cell cut to a width."""
+    texts = [[_cell(value, width) for value in row] for row in rows]
+    widths = [
+        max(len(name), *(len(row[place]) for row in texts)) if texts else len(name)
+        for place, name in enumerate(names)
+    ]
+    print("    " + "  ".join(name.ljust(size) for name, size in zip(names, widths, strict=True)))
+    for row in texts:
+        line = "  ".join(text.ljust(size) for text, size in zip(row, widths, strict=True))
+        print("    " + line.rstrip())
+
+
+@contextlib.contextmanager
+def progress(label: str, spark: SparkSession | None = None) -> Iterator[None]:
+    """Show that something is going on, and at the end how long it took.
+
+    Args:
+        label: What is going on.
+        spark: When given, the tasks of its running stages are counted.
+    """
+    started = time.monotonic()
+    stop = threading.Event()
+    shower = threading.Thread(target=_show, args=(label, spark, started, stop), daemon=True)
+    if is_terminal():
+        shower.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        if is_terminal():
+            shower.join()
+            print("\r\033[K", end="")
+    print(f"  {label}: {time.monotonic() - started:.1f} s")
+
+
+def _show(label: str, spark: SparkSession | None, started: float, stop: threading.Event) -> None:
+    while not stop.wait(0.2):
+        elapsed = time.monotonic() - started
+        print(f"\r\033[K  {label} … {elapsed:.0f} s{_tasks(spark)}", end="", flush=True)
+
+
+def _tasks(spark: SparkSession | None) -> str:
+    if spark is None:
+        return ""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    finished = sum(stage.numCompletedTasks for stage in stages if stage is not None)
+    total = sum(stage.numTasks for stage in stages if stage is not None)
+    return f", {finished} of {total} tasks" if total else ""
+
+
+def _cell(value: object, width: int) -> str:
+    text = "NULL" if value is None else str(value)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _folded(line: str, width: int = 96) -> Iterator[str]:
+    """Break a long line between words."""
+    indent = ""
+    while len(line) > width:
+        cut = line.rfind(" ", len(indent) + 1, width)
+        if cut < 0:
+            break
+        yield line[:cut]
+        indent = "    "
+        line = indent + line[cut + 1 :]
+    yield line
+
 
 _NODE = re.compile(r"^(?P<indent>[\s:+\-]*)(?:\*\(\d+\) |\* )?(?P<name>[A-Za-z]+)")
 
@@ -138,7 +246,7 @@ class Story:
 
     def make_tables(self) -> None:
         """Step 1: three tables made and filled by SQL."""
-        screen.heading("1/5  Three tables, made by SQL")
+        heading("1/5  Three tables, made by SQL")
         self._run(f"CREATE NAMESPACE {NAMESPACE}")
         for table in flights_data.TABLES:
             self.spark.sql(table.create_view(self.csv))
@@ -150,26 +258,26 @@ class Story:
 
     def read_a_month(self) -> None:
         """Step 2: a time range reads the partitions that can hold it, and no other."""
-        screen.heading("2/5  A query with a time range")
+        heading("2/5  A query with a time range")
         sql = (
             "SELECT origin, count(*) AS flights, round(avg(dep_delay), 1) AS delay_minutes\n"
             f"FROM {NAMESPACE}.flights\nWHERE {SUMMER}\nGROUP BY origin ORDER BY origin"
         )
-        screen.statement(sql)
+        statement(sql)
         started = time.monotonic()
-        with screen.progress("query", self.spark):
+        with progress("query", self.spark):
             rows = self.spark.sql(sql).collect()
         seconds = time.monotonic() - started
-        screen.table(("origin", "flights", "delay_minutes"), rows)
+        table(("origin", "flights", "delay_minutes"), rows)
         path = lake_on_disk.location_of(self.spark, f"{NAMESPACE}.flights")
         plan = pennon.open(path).scan(SUMMER).plan()
-        screen.say("The same plan without Spark, from pennon.open(path).scan(…).plan():")
-        screen.say(
+        say("The same plan without Spark, from pennon.open(path).scan(…).plan():")
+        say(
             f"partitions read: {len(plan.partitions)} of {plan.partitions_total}; "
             f"rows found: {sum(row.flights for row in rows):,}; time: {seconds:.2f} s"
         )
-        screen.say("SQL that ran on __manifest:")
-        screen.statement(plan.manifest_sql)
+        say("SQL that ran on __manifest:")
+        statement(plan.manifest_sql)
         _check(
             read_plan(plan).to_arrow().num_rows == sum(row.flights for row in rows),
             "the library reads the same number of rows as Spark",
@@ -177,13 +285,13 @@ class Story:
 
     def join_without_shuffle(self, title: str) -> None:
         """Steps 3 and 4: both joins, their plans, and their rows against the shuffled join's."""
-        screen.heading(title)
+        heading(title)
         for name, sql in (("planes", PLANES_JOIN), ("weather", WEATHER_JOIN)):
             print()
-            screen.statement(sql)
+            statement(sql)
             rows, frame = self._fetch(f"flights with {name}", sql)
             plan = ExecutedPlan.of(frame)
-            screen.statement(plan.print_join())
+            statement(plan.print_join())
             with self._shuffled():
                 expected, shuffled_frame = self._fetch("the shuffled join, to compare", sql)
             shuffled = ExecutedPlan.of(shuffled_frame)
@@ -200,25 +308,25 @@ class Story:
 
     def evolve(self) -> None:
         """Step 4: one more partition field, more rows, queries and joins over both specs."""
-        screen.heading("4/5  The partitioning evolves; nothing is rewritten")
+        heading("4/5  The partitioning evolves; nothing is rewritten")
         self._run(f"ALTER TABLE {NAMESPACE}.flights ADD PARTITION FIELD origin")
         self._insert("flights", f"SELECT * FROM flights_csv WHERE {IN_DECEMBER}")
         path = lake_on_disk.location_of(self.spark, f"{NAMESPACE}.flights")
         namespace = pennon.open(path)
         for version, spec in namespace.specs.items():
             fields = ", ".join(field.field_id for field in spec.fields)
-            screen.say(f"partition spec v{version}: {fields}")
+            say(f"partition spec v{version}: {fields}")
         sql = (
             f"SELECT count(*) AS flights FROM {NAMESPACE}.flights\n"
             "WHERE origin = 'JFK' AND time_hour >= TIMESTAMP '2013-12-01 00:00:00'"
         )
-        screen.statement(sql)
-        with screen.progress("query", self.spark):
+        statement(sql)
+        with progress("query", self.spark):
             count = self.spark.sql(sql).collect()[0].flights
         plan = namespace.scan(
             "origin = 'JFK' AND time_hour >= TIMESTAMP '2013-12-01 00:00:00'"
         ).plan()
-        screen.say(
+        say(
             f"{count:,} rows from {len(plan.partitions)} of {plan.partitions_total} partitions, "
             "over both spec versions"
         )
@@ -233,33 +341,33 @@ class Story:
 
     def show_files(self) -> None:
         """Step 5: what is on disk."""
-        screen.heading("5/5  The files, and the manifest as a table")
+        heading("5/5  The files, and the manifest as a table")
         path = lake_on_disk.location_of(self.spark, f"{NAMESPACE}.flights")
-        screen.say(os.path.relpath(path) + os.sep)
+        say(os.path.relpath(path) + os.sep)
         for line in lake_on_disk.tree(Path(path)):
             print(f"    {line}")
-        screen.say(f"\n  {NAMESPACE}.flights/__manifest, a Lance table:")
+        say(f"\n  {NAMESPACE}.flights/__manifest, a Lance table:")
         names, rows = lake_on_disk.manifest_rows(path)
-        screen.table(names, rows)
+        table(names, rows)
 
     def _run(self, sql: str) -> None:
-        screen.statement(sql)
+        statement(sql)
         self.spark.sql(sql)
 
     def _insert(self, table: str, source: str) -> None:
         sql = f"INSERT INTO {NAMESPACE}.{table} {source}"
-        screen.statement(sql)
+        statement(sql)
         before = self.spark.table(f"{NAMESPACE}.{table}").count()
-        with screen.progress("written", self.spark):
+        with progress("written", self.spark):
             self.spark.sql(sql)
         rows = self.spark.table(f"{NAMESPACE}.{table}").count() - before
         path = lake_on_disk.location_of(self.spark, f"{NAMESPACE}.{table}")
         partitions = pennon.open(path).scan().plan().partitions_total
-        screen.done(f"{table}: {rows:,} rows inserted, {partitions} partitions in all")
+        done(f"{table}: {rows:,} rows inserted, {partitions} partitions in all")
 
     def _fetch(self, label: str, sql: str) -> tuple[pa.Table, DataFrame]:
         frame = self.spark.sql(sql)
-        with screen.progress(label, self.spark):
+        with progress(label, self.spark):
             rows = frame.toArrow()
         return rows, frame
 
@@ -291,4 +399,4 @@ def _same_rows(one: pa.Table, other: pa.Table) -> bool:
 def _check(holds: bool, what: str) -> None:  # noqa: FBT001 - reads as a sentence
     if not holds:
         raise DemoCheckFailed(what=what)
-    screen.done(what)
+    done(what)

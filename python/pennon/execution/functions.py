@@ -29,14 +29,14 @@ from pennon.predicate.expressions.times import (
     MOMENT_OF_DAY,
     MOMENT_OF_DAY_NEAR,
 )
-from pennon.predicate.values.zone_offsets import zone_offsets
+from pennon.predicate.values.time_units import zone_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from datafusion import SessionContext
 
-    from pennon.predicate.values.zone_offsets import Micros
+    from pennon.predicate.values.time_units import Micros
 
 _DOUBLE: Final = pa.float64()
 # What Java trims: U+0000 to the space.

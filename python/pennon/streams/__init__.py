@@ -1,8 +1,7 @@
 """Tables read as streams: which rows each batch has, and how a position is kept."""
 
 from pennon.streams.stream_batch import batch_end, planned_batch
-from pennon.streams.stream_options import StreamOptions, StreamPosition
-from pennon.streams.stream_start import batch_start, check_source
+from pennon.streams.stream_start import StreamOptions, StreamPosition, batch_start, check_source
 
 __all__ = [
     "StreamOptions",

@@ -30,14 +30,20 @@ from pennon.planning import plan_scan
 from pennon.planning.leaf_constants import CONSTANTS, leaf_constants, with_constants
 from pennon.planning.splits import OPEN_COST_BYTES, Piece, pack
 from pennon.spec.schema import children_of
-from pennon.streams.stream_options import BEGINNING, StreamPosition
-from pennon.streams.stream_start import check_position, opened, opened_at, position_at
+from pennon.streams.stream_start import (
+    BEGINNING,
+    StreamPosition,
+    check_position,
+    opened,
+    opened_at,
+    position_at,
+)
 
 if TYPE_CHECKING:
     import lance
 
     from pennon.manifest import Snapshot
-    from pennon.streams.stream_options import StreamOptions
+    from pennon.streams.stream_start import StreamOptions
 
 __all__ = ["batch_end", "planned_batch"]
 

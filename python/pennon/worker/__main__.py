@@ -2,6 +2,11 @@
 
 The process ends with its JVM: standard input is a pipe that only the JVM holds, so it ends even
 when the JVM is killed. Standard error is the log.
+
+Imports Arrow's datasets without pandas, which no worker needs.
+
+``pyarrow.dataset`` makes a scalar while it is imported, and for that looks for pandas: where it is
+installed, as beside most Sparks, half of a worker's start was the import of pandas.
 """
 
 from __future__ import annotations
@@ -18,13 +23,12 @@ import signal
 import sys
 import threading
 import time
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pennon.caching import log_figures
 from pennon.errors import PackageVersion, PennonError
-from pennon.worker.arrow_import import import_arrow
 from pennon.worker.folders import (
     remove_abandoned_files,
     remove_abandoned_sockets,
@@ -33,8 +37,38 @@ from pennon.worker.folders import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
     from pennon.worker.handshake import Jvm
     from pennon.worker.server import Server
+
+__all__ = ["import_arrow"]
+
+
+class _WithoutPandas:
+    """Says that pandas is not installed."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Refuse pandas, and leave all else to others."""
+        del path, target
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+        return None
+
+
+def import_arrow() -> None:
+    """Import ``pyarrow.dataset``; what comes later finds pandas where it asks for it."""
+    refusing = _WithoutPandas()
+    sys.meta_path.insert(0, refusing)
+    try:
+        import_module("pyarrow.dataset")
+    finally:
+        sys.meta_path.remove(refusing)
+
 
 # Oldest version that works, first that does not, and why there is a bound: pyproject.toml.
 _NEEDED = {"pylance": ((14, 0), (14, 1)), "datafusion": ((54, 1), (55, 0))}

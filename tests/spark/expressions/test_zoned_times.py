@@ -13,7 +13,7 @@ from tests.spark.assert_join import conf
 from tests.spark.expressions.expression_rows import Expressions, edge_rows, zone_offsets_of
 
 from pennon.predicate.expressions import Semantics
-from pennon.predicate.values.zone_offsets import ZoneOffsets
+from pennon.predicate.values.time_units import ZoneOffsets
 from pennon.starting_jvm import started_by, starting_jvm
 
 if TYPE_CHECKING:

@@ -24,9 +24,8 @@ from lance.dataset import MergeInsertBuilder
 from tests.torture.races.model import SCHEMA, Impossible, State, Statement, condition_sql
 
 import pennon
-from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog, WriteMode
 from pennon.catalog.ddl.table_ddl import publish
-from pennon.catalog.write_options import WriteMode
 from pennon.errors import InternalError, PennonError
 from pennon.manifest.format.rows import CommitIdentity
 from pennon.namespace import PartitionedNamespace

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from pennon.catalog.write_options import WriteMode
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.errors import MalformedMessage
 from pennon.execution import Query
 from pennon.leaf import WriteTarget

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from pennon.caching.cache import LOOK
 from pennon.catalog.columns.spark_types import with_length_limits
-from pennon.catalog.configured_catalog import is_local
+from pennon.catalog.configured_catalog import WriteMode, is_local
 from pennon.catalog.layouts.stored_table import (
     StagedRows,
     StoredTable,
@@ -20,7 +20,6 @@ from pennon.catalog.layouts.stored_table import (
     whole_partitions,
 )
 from pennon.catalog.table_name import by_name
-from pennon.catalog.write_options import WriteMode
 from pennon.errors import (
     NamespaceHasNoManifest,
     PennonError,

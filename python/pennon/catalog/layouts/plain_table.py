@@ -14,6 +14,7 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 
 from pennon.caching import version_identity
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot, open_plain
 from pennon.catalog.layouts.stored_table import (
     StagedRows,
@@ -22,7 +23,6 @@ from pennon.catalog.layouts.stored_table import (
     whole_partitions,
 )
 from pennon.catalog.table_name import by_name
-from pennon.catalog.write_options import WriteMode
 from pennon.errors import TableMadeAnew, TableNotFound, UnsupportedTableChange, WriteConflict
 from pennon.leaf import drop_dataset
 from pennon.leaf.changes.deleted_rows import DeletedRows

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.catalog.table_name import registration_of, relative_location
-from pennon.catalog.write_options import WriteMode
 from pennon.errors import NotWholePartitions, OverlapsOlderPartition, PennonError, WriteConflict
 from pennon.leaf import WriteTarget
 from pennon.manifest import ObjectId

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pennon
-from pennon.cli.commands.table_argument import (
+from pennon.cli.commands.table_commands import (
     Commands,
     add_root,
     add_storage,

@@ -1,7 +1,8 @@
 """Changes a leaf's Lance schema: adds and renames fields, allows NULL, leaves columns out.
 
 pylance makes a Lance schema from Arrow (numbered from zero) or from the messages of Lance's file
-format, and joins no two. A schema pickles as those messages; ``leaf/schema/file_layout.py`` changes one.
+format, and joins no two. A schema pickles as those messages; ``leaf/schema/file_layout.py`` changes
+one.
 
 The schema changes of a leaf before it can take rows of the namespace's present schema.
 

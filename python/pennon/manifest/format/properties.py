@@ -7,7 +7,7 @@
 | ``pennon.transaction`` | ``strong`` or ``weak``: what new writes do; while that changes they are
   refused, and it is ``changing to`` and what ``manifest/format/properties.py`` has |
 | ``pennon.comment`` | the table's comment |
-| ``pennon.turn`` | which commit others let through, and until when: ``manifest/commits/root_change.py`` |
+| ``pennon.turn`` | which commit others let through, and until when: ``commits/root_change.py`` |
 | ``pennon.property.<name>`` | a table property of the user |
 | ``lance.namespace.manifest.writer_feature_flags`` | the writer guard: bit 62 is set |
 

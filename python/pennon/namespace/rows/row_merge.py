@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from pennon.arguments import checked_methods
 from pennon.catalog.columns.projected_columns import with_defaults
-from pennon.catalog.write_options import WriteMode
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.errors import (
     ArgumentRefused,
     MergeCardinality,

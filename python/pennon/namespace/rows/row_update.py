@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
-from pennon.catalog.write_options import WriteMode
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.errors import (
     NotWholePartitions,
     RowsMoved,

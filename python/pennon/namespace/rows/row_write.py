@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from pennon.catalog.configured_catalog import WriteMode
     from pennon.catalog.tables.loaded_table import Table
-    from pennon.catalog.write_options import WriteMode
     from pennon.leaf.changes.deleted_rows import DeletedRows
     from pennon.manifest import Snapshot
 

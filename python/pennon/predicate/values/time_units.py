@@ -1,12 +1,30 @@
-"""The units of times: of Arrow's types, by name, and the moment from which they count."""
+"""The units of times: of Arrow's types, by name, and the moment from which they count.
+
+How far the clocks of a time zone are before UTC, as Java's rules have it.
+
+NULL rules: NULL stays NULL.
+
+Where clocks are put forward, the times between do not exist: they are as far behind the change as
+they would have been. Where clocks are put back, times are there twice: the earlier one is meant,
+unless another one is near that belongs to the later offset.
+
+A zone that changes its offset in the last known year does so by the same rules ever after, and the
+Gregorian calendar repeats after 400 years.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Self
 
+import numpy as np
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def is_text(data_type: pa.DataType) -> bool:
@@ -111,3 +129,170 @@ UNIT_NAMES: Final[Mapping[str, str]] = {
     "ns": "Nanosecond",
 }
 """What DataFusion calls a unit."""
+
+
+_CYCLE_YEARS: Final = 400
+_CYCLE_MICROS: Final = 146_097 * MICROS_PER_DAY
+_KINDS_OF_YEARS: Final = 28  # so many years, without the end of a century, are of every kind
+_MARGIN_MICROS: Final = 2 * MICROS_PER_DAY
+_LEAST, _MOST = np.iinfo(np.int64).min + _MARGIN_MICROS, np.iinfo(np.int64).max - _MARGIN_MICROS
+
+Micros = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+class MomentOutOfRange(ValueError):
+    """A timestamp at the end of all that there are, whose clocks show none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneOffsets:
+    """The offsets of a zone, all in microseconds.
+
+    Args:
+        changes: When they change, in order.
+        offsets: The offset before all changes, then the one behind each.
+        repeats_from: Since when the changes repeat every 400 years; None if there are no more.
+    """
+
+    changes: Micros
+    offsets: Micros
+    repeats_from: int | None = None
+
+    @property
+    def before(self) -> Micros:
+        """The offset before each change."""
+        return self.offsets[:-1]
+
+    @property
+    def after(self) -> Micros:
+        """The offset behind each change."""
+        return self.offsets[1:]
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> Self:
+        """Take the numbers that Java gives.
+
+        Args:
+            numbers: The last year of which it gives changes, the first offset, then of each
+                change its second since 1970 and the offset behind it.
+
+        Example:
+            >>> zone = ZoneOffsets.of([2129, 0, 3600, 7200])  # two hours before UTC since 01:00
+            >>> zone.clocks(np.array([0, 3_600_000_000])).tolist()
+            [0, 10800000000]
+        """
+        last_year, seconds, offsets = numbers[0], list(numbers[2::2]), list(numbers[1::2])
+        repeats_from = None
+        if seconds and _year_of(seconds[-1]) == last_year:
+            continued = _continued(list(zip(seconds, offsets[1:], strict=True)), last_year)
+            seconds += [second for second, _ in continued]
+            offsets += [offset for _, offset in continued]
+            repeats_from = _start_of(last_year + _CYCLE_YEARS + 1) * MICROS_PER_SECOND
+        changes = np.array(seconds, np.int64) * MICROS_PER_SECOND
+        return cls(changes, np.array(offsets, np.int64) * MICROS_PER_SECOND, repeats_from)
+
+    def clocks(self, moments: Micros) -> Micros:
+        """Give what clocks show at moments: microseconds of the local time.
+
+        Raises:
+            MomentOutOfRange: One is too close to the end of all timestamps.
+        """
+        return moments + self._offsets(moments)
+
+    def moments(self, clocks: Micros, near: Micros | None = None) -> Micros:
+        """Give the moments at which clocks show these times.
+
+        Args:
+            clocks: What clocks show.
+            near: Moments whose offsets are preferred where clocks show a time twice.
+
+        Raises:
+            MomentOutOfRange: One is too close to the end of all timestamps.
+        """
+        known, beyond = self._in_known(clocks)
+        # Until the later of the two times that a change has, the offset before it holds.
+        at = np.searchsorted(self.changes + np.maximum(self.before, self.after), known, "right")
+        offsets = self.offsets[at]
+        if near is not None and len(self.changes):
+            offsets_near = self._offsets(near)
+            later = np.minimum(at, len(self.changes) - 1)
+            is_twice = (at < len(self.changes)) & (known >= (self.changes + self.after)[later])
+            is_twice &= self.after[later] == offsets_near
+            offsets = np.where(is_twice, self.after[later], offsets)
+        return known - offsets + beyond
+
+    def midnights(self, clocks: Micros, near: Micros | None = None) -> Micros:
+        """Give the moments at which the days begin of which these are the midnights.
+
+        A day whose midnight does not exist begins when clocks are put forward.
+
+        Args:
+            clocks: What clocks show.
+            near: Moments whose offsets are preferred where there are two midnights.
+
+        Raises:
+            MomentOutOfRange: One is too close to the end of all timestamps.
+        """
+        known, beyond = self._in_known(clocks)
+        at = np.searchsorted(self.changes + np.maximum(self.before, self.after), known, "right")
+        begun = known - self.offsets[at]
+        if len(self.changes):
+            change = self.changes[np.minimum(at, len(self.changes) - 1)]
+            is_skipped = (at < len(self.changes)) & (begun > change)
+            is_skipped &= (self.after > self.before)[np.minimum(at, len(self.changes) - 1)]
+            begun = np.where(is_skipped, change, begun)
+        begun = begun + beyond
+        if near is None:
+            return begun
+        offsets_near = self._offsets(near)
+        return np.where(
+            self._offsets(clocks - offsets_near) == offsets_near, clocks - offsets_near, begun
+        )
+
+    def _offsets(self, moments: Micros) -> Micros:
+        known, _ = self._in_known(moments)
+        return self.offsets[np.searchsorted(self.changes, known, "right")]
+
+    def _in_known(self, times: Micros) -> tuple[Micros, Micros | int]:
+        """Move times into the years whose changes are known; say by how much."""
+        if len(times) and (times.min() < _LEAST or times.max() > _MOST):
+            raise MomentOutOfRange("a timestamp is out of range")
+        if self.repeats_from is None or not len(times) or times.max() < self.repeats_from:
+            return times, 0
+        cycles = np.maximum((times - self.repeats_from) // _CYCLE_MICROS + 1, 0)
+        beyond = np.where(times < self.repeats_from, 0, cycles) * _CYCLE_MICROS
+        return times - beyond, beyond
+
+
+@lru_cache(maxsize=16)
+def zone_offsets(numbers: tuple[int, ...]) -> ZoneOffsets:
+    """Take the numbers that Java gives, once for all queries of a zone."""
+    return ZoneOffsets.of(numbers)
+
+
+def _continued(changes: Sequence[tuple[int, int]], last_year: int) -> list[tuple[int, int]]:
+    """Give the changes of the next 400 years: those of a year of the same kind."""
+    of_years: dict[int, list[tuple[int, int]]] = {}
+    for second, offset in changes:
+        of_years.setdefault(_year_of(second), []).append((second, offset))
+    years = range(last_year + 1 - _KINDS_OF_YEARS, last_year + 1)
+    of_kinds = {_kind_of(year): year for year in years}
+    continued = []
+    for year in range(last_year + 1, last_year + _CYCLE_YEARS + 1):
+        alike = of_kinds[_kind_of(year)]
+        later = _start_of(year) - _start_of(alike)
+        continued += [(second + later, offset) for second, offset in of_years.get(alike, ())]
+    return continued
+
+
+def _year_of(second: int) -> int:
+    return (EPOCH + dt.timedelta(seconds=second)).year
+
+
+def _start_of(year: int) -> int:
+    return (dt.date(year, 1, 1) - EPOCH.date()).days * SECONDS_PER_DAY
+
+
+def _kind_of(year: int) -> tuple[int, int]:
+    """Tell a year by the day of the week on which it begins, and its length."""
+    return dt.date(year, 1, 1).weekday(), _start_of(year + 1) - _start_of(year)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from pennon.catalog.columns.projected_columns import check_stream_columns, with_field_ids
 from pennon.catalog.columns.spark_types import CURRENT_DEFAULT, arrow_schema, hidden_names
+from pennon.catalog.configured_catalog import WriteMode, check_options
 from pennon.catalog.ddl.table_ddl import evolves_by
 from pennon.catalog.layouts import STORED_TABLES, stored_table
 from pennon.catalog.partitioning import clustering, of_columns, sorting
 from pennon.catalog.tables.loaded_table import reopen_newest
-from pennon.catalog.write_options import WriteMode, check_options
 from pennon.errors import (
     HiddenColumnLost,
     MalformedMessage,

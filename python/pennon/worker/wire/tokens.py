@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.caching import TextCache
-from pennon.catalog.write_options import WriteMode
+from pennon.catalog.configured_catalog import WriteMode
 from pennon.errors import MalformedMessage
 from pennon.execution import LeafRead, Relation
 from pennon.leaf import WriteTarget
