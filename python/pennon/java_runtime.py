@@ -25,6 +25,8 @@ from pennon.errors import (
     WorkingFolderRemoved,
 )
 
+# The Spark versions that the jar supports.
+
 OLDEST_SPARK: Final = (4, 1)
 NEWEST_SPARK: Final = (4, 3)
 

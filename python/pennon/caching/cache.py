@@ -33,7 +33,13 @@ __all__ = [
     "version_time",
 ]
 
+# What was worked out of an object that never changes, as long as the object lives.
+
 K = TypeVar("K")
+# What was read out of texts that come again and again, by the text.
+
+# Values of one version of a table that stay valid in later versions, by name.
+
 T = TypeVar("T")
 
 
@@ -76,6 +82,8 @@ class PerObject(Generic[K, T]):
         if entry is not None and entry[0] is gone:
             del self._entries[number]
 
+
+# The key of everything that is cached of a table's version.
 
 # Drawn anew by every process, so that a digest in a log cannot be tried against guessed secrets.
 DIGEST_KEY: Final = secrets.token_bytes(32)
@@ -334,6 +342,8 @@ class TextCache(Generic[T]):
         value, _ = self._cache.find(key, lambda: (self._read(text), len(written)))
         return value
 
+
+# What distinguishes a dataset's version from the same version of another dataset at its place.
 
 # In an identity: what comes behind says how the leaves looked, not which table it is.
 LOOK: Final = "-"

@@ -1,10 +1,4 @@
-"""The catalog that a session configured: its name, its root and its implementation.
-
-What a directory says of a name, kept as long as its manifest stays at one version.
-
-Spark loads each table of a query twice. To open the newest version of the manifest costs a fifth of
-a search in it, and tells all changes, whoever made them: none is made without a new version.
-"""
+"""The catalog that a session configured: its name, its root and its implementation."""
 
 from __future__ import annotations
 
@@ -55,6 +49,8 @@ __all__ = [
     "near_name",
     "near_names",
 ]
+
+# Suggestions of existing names for one that was not found.
 
 # How like two names are of which one may be suggested for the other.
 _SUGGESTED: Final = 0.6
@@ -288,6 +284,9 @@ def stated_place(place: str | os.PathLike[str], parameter: str = "path") -> str:
     return absolute_place(text)
 
 
+# What a session says of the execution of queries that read the tables of its catalogs.
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
     """Who computes what of a query.
@@ -358,6 +357,8 @@ def _bytes_of(catalog: str, setting: Setting, settings: Mapping[str, str]) -> in
     return amount
 
 
+# Read options of other formats, and misspelt ones: not the rows that they mean would be read.
+
 _VERSION: Final = "Write option('versionAsOf', …) with a version or a tag"
 _TIME: Final = "Write option('timestampAsOf', …)"
 _CHANGES: Final = "Read {table}.changes WHERE _commit_version BETWEEN … AND …"
@@ -408,6 +409,11 @@ def _advice(option: str) -> str | None:
         return None
     return _INSTEAD.get(meant) or f"Write {own[meant]} if that is meant"
 
+
+# What a directory says of a name, kept as long as its manifest stays at one version.
+#
+# Spark loads each table of a query twice. To open the newest version of the manifest costs a fifth
+# of a search in it, and tells all changes, whoever made them: none is made without a new version.
 
 Properties = Mapping[str, str] | None
 
@@ -484,6 +490,8 @@ class WriteMode(StrEnum):
                 return f"overwrite partitions of {table}"
         return f"{self} rows of {table}"
 
+
+# Write options of other formats, as they are spelt or nearly so: they would be ignored.
 
 _OVERWRITE: Final = (
     "Call df.writeTo(…).overwrite(condition) or .overwritePartitions(), or set"

@@ -1,12 +1,4 @@
-"""Names of tables as users type them: ``shop.orders``, ``lance.shop.`my orders```, a path.
-
-The properties by which a child namespace is registered as a table, and its location.
-
-A partitioned namespace is registered with two properties: ``location``, the folder of its
-``__manifest`` (relative to the root, or a path or URL), and ``pennon.partitioned_namespace`` =
-``v1``. A namespace of the older draft says so itself (``lance.partitioning.enabled``); it has no
-folder of its own and is named by where it would be: ``<root>/shop/orders``.
-"""
+"""Names of tables as users type them: ``shop.orders``, ``lance.shop.`my orders```, a path."""
 
 from __future__ import annotations
 
@@ -64,6 +56,8 @@ __all__ = [
     "relative_location",
     "spelled",
 ]
+
+# Tells failures by the name of the table: below the catalog only its folder is known.
 
 # By error, the parameter that has the folder.
 _KNOW_THE_FOLDER: Final[Mapping[type[PennonError], str]] = {
@@ -197,6 +191,13 @@ def spelled(parts: tuple[str, ...]) -> str:
     """
     return ".".join(map(quoted, parts))
 
+
+# The properties by which a child namespace is registered as a table, and its location.
+#
+# A partitioned namespace is registered with two properties: ``location``, the folder of its
+# ``__manifest`` (relative to the root, or a path or URL), and ``pennon.partitioned_namespace`` =
+# ``v1``. A namespace of the older draft says so itself (``lance.partitioning.enabled``); it has no
+# folder of its own and is named by where it would be: ``<root>/shop/orders``.
 
 MARKER: Final = "pennon.partitioned_namespace"
 MARKER_VALUE: Final = "v1"

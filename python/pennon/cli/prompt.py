@@ -2,16 +2,6 @@
 
 At a terminal with prompt_toolkit: history that is kept, completion, colours, statements of several
 lines that are edited as one. Without a terminal, or that package, lines are read as they are.
-
-What Tab completes at the prompt: names of tables and columns where they can stand, keywords.
-
-Behind FROM, JOIN, INTO and the like stand tables, behind CALL procedures; elsewhere the columns of
-the tables that the statement names, by their aliases, too. Names are asked for when they are needed
-and kept for some seconds, so that a large lake is not listed with each key.
-
-``pennon sql``: runs statements from a prompt, from ``-e`` or from files.
-
-An error is one message: the stack of the JVM and of Python stays in the log.
 """
 
 from __future__ import annotations
@@ -50,6 +40,12 @@ if TYPE_CHECKING:
     from pennon.namespace.lake import Lake
 
 __all__ = ["LakeNames", "completions"]
+
+# What Tab completes at the prompt: names of tables and columns where they can stand, keywords.
+#
+# Behind FROM, JOIN, INTO and the like stand tables, behind CALL procedures; elsewhere the columns
+# of the tables that the statement names, by their aliases, too. Names are asked for when they are
+# needed and kept for some seconds, so that a large lake is not listed with each key.
 
 # fmt: off
 KEYWORDS: Final = (
@@ -300,6 +296,10 @@ def _history_file() -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder / "sql_history"
 
+
+# ``pennon sql``: runs statements from a prompt, from ``-e`` or from files.
+#
+# An error is one message: the stack of the JVM and of Python stays in the log.
 
 _ROWS_AT_A_TERMINAL: Final = 1000
 _INTERRUPTED: Final = 130

@@ -40,6 +40,8 @@ __all__ = [
     "statements_of",
 ]
 
+# Splits SQL text into statements.
+
 # A script of SQL: BEGIN … END, with or without a label before it.
 _SCRIPT: Final = re.compile(r"(?:\w+\s*:\s*)?BEGIN\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w+")

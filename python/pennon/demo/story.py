@@ -1,10 +1,4 @@
-"""The demo's five steps, in the order in which a person sees them.
-
-What a query did, read from the plan that Spark executed: its joins and its shuffles.
-
-Spark prints a plan as a tree of lines; a node's subtree are the deeper lines that follow it. Under
-adaptive execution the text holds the final plan first and the initial plan behind it.
-"""
+"""The demo's five steps, in the order in which a person sees them."""
 
 from __future__ import annotations
 
@@ -133,6 +127,11 @@ def _folded(line: str, width: int = 96) -> Iterator[str]:
         line = indent + line[cut + 1 :]
     yield line
 
+
+# What a query did, read from the plan that Spark executed: its joins and its shuffles.
+#
+# Spark prints a plan as a tree of lines; a node's subtree are the deeper lines that follow it.
+# Under adaptive execution the text holds the final plan first and the initial plan behind it.
 
 _NODE = re.compile(r"^(?P<indent>[\s:+\-]*)(?:\*\(\d+\) |\* )?(?P<name>[A-Za-z]+)")
 

@@ -57,6 +57,8 @@ from pennon.transforms.registry import TransformCall
 
 __all__ = ["DraftSnapshot", "open_snapshot"]
 
+# The partition specs that the names of a draft's leaves imply, as an in-memory manifest.
+
 _numbers: Final = itertools.count()
 
 

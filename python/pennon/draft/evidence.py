@@ -8,13 +8,6 @@ row hides a NULL that the draft does not say where to put.
 
 Soundness: a name that no reading explains says nothing. The leaf is kept then by every predicate
 on the column, and its rows are filtered like any others.
-
-The transforms of the current format that a partition column of the older draft may stand for.
-
-The draft is ambiguous: its table counts years from 1970, its text says four digits; the bytes
-that are hashed and the sign of a hash are not recorded. So a column has several readings, each a
-transform of the current format and how a name's text is read as its values; the rows decide.
-Counts since 1970 become levels: 672 months are (2026, 1), so that they prune as months do.
 """
 
 from __future__ import annotations
@@ -44,6 +37,13 @@ if TYPE_CHECKING:
     from pennon.manifest.draft import DraftLeaf
 
 __all__ = ["LeafEvidence", "Reading", "chosen_readings", "examine", "is_null_text", "readings"]
+
+# The transforms of the current format that a partition column of the older draft may stand for.
+#
+# The draft is ambiguous: its table counts years from 1970, its text says four digits; the bytes
+# that are hashed and the sign of a hash are not recorded. So a column has several readings, each a
+# transform of the current format and how a name's text is read as its values; the rows decide.
+# Counts since 1970 become levels: 672 months are (2026, 1), so that they prune as months do.
 
 _EPOCH: Final = EPOCH.replace(tzinfo=None)  # counts have no zone
 _MONTHS: Final = 12

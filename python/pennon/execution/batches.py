@@ -1,15 +1,6 @@
 """Concurrent work on several leaves, by a small pool of threads shared by all tasks of the process.
 
 Opening and reading a small leaf is waiting: for a disk, for an object store, for Lance's threads.
-
-Merges sorted streams into one sorted stream, holding one batch of each.
-
-What no later row of any stream can precede is given at once: of the streams' present batches the
-one that ends first sets the bound, and every row up to it is taken, sorted and given. Streams that
-lie one after the other are handed on as they are, without a comparison of their rows.
-
-DataFusion has such a merge, and its Python interface no way to say that a stream is sorted; and it
-would order NaN and -0.0 otherwise than Spark.
 """
 
 from __future__ import annotations
@@ -36,6 +27,8 @@ if TYPE_CHECKING:
     from pennon.spec.write_order import OrderColumn
 
 __all__ = ["merged", "row_bytes"]
+
+# Metrics of a query: rows and bytes scanned, time of its operators, bytes spilled.
 
 # What Lance's own table providers put into a plan.
 _OF_LANCE: Final = "FFI_ExecutionPlan"
@@ -81,6 +74,9 @@ class StreamWork:
         return sum(map(self._added, plan.children())) or scanned
 
 
+# A fragment's result: a schema and a stream of batches.
+
+
 @dataclass(frozen=True, slots=True)
 class BatchStream:
     """The schema of a stream and its batches; closing the batches stops the scan.
@@ -99,6 +95,8 @@ class BatchStream:
         """Read all batches into a table."""
         return pa.Table.from_batches(self.batches, self.schema)
 
+
+# What a row takes in memory, estimated from the types of its columns alone.
 
 _BYTES_OF_A_TEXT: Final = 24
 _BYTES_OF_A_NESTED_VALUE: Final = 100
@@ -121,6 +119,16 @@ def _value_bytes(data_type: pa.DataType | None) -> int:
         return max(1, int(data_type.bit_width) // 8)
     except ValueError:
         return _BYTES_OF_A_TEXT
+
+
+# Merges sorted streams into one sorted stream, holding one batch of each.
+#
+# What no later row of any stream can precede is given at once: of the streams' present batches the
+# one that ends first sets the bound, and every row up to it is taken, sorted and given. Streams
+# that lie one after the other are handed on as they are, without a comparison of their rows.
+#
+# DataFusion has such a merge, and its Python interface no way to say that a stream is sorted; and
+# it would order NaN and -0.0 otherwise than Spark.
 
 
 def merged(

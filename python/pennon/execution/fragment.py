@@ -1,10 +1,4 @@
-"""The plan of one task: relations over leaves, a query over them, and the output schema.
-
-Conditions that DataFusion computes over rows that Lance has read.
-
-Lance reads no CASE, which is how conditions are written that are an error for some rows; and of few
-rows its filter takes longer than reading them all.
-"""
+"""The plan of one task: relations over leaves, a query over them, and the output schema."""
 
 from __future__ import annotations
 
@@ -28,6 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["LeafReading", "read_all_of", "read_by_lance"]
+
+
+# Conditions that DataFusion computes over rows that Lance has read.
+#
+# Lance reads no CASE, which is how conditions are written that are an error for some rows; and of
+# few rows its filter takes longer than reading them all.
 
 
 @dataclass(frozen=True, slots=True)

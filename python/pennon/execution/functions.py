@@ -1,13 +1,4 @@
-"""The functions that DataFusion lacks, and that queries of fragments call.
-
-The function that reads texts as DOUBLEs as Java does, which DataFusion calls for each batch.
-
-NULL rules: NULL stays NULL, and so is a text that is no number.
-
-The functions of times in a session's zone, which DataFusion calls for each batch.
-
-NULL rules: NULL stays NULL.
-"""
+"""The functions that DataFusion lacks, and that queries of fragments call."""
 
 from __future__ import annotations
 
@@ -37,6 +28,10 @@ if TYPE_CHECKING:
     from datafusion import SessionContext
 
     from pennon.predicate.values.time_units import Micros
+
+# The function that reads texts as DOUBLEs as Java does, which DataFusion calls for each batch.
+#
+# NULL rules: NULL stays NULL, and so is a text that is no number.
 
 _DOUBLE: Final = pa.float64()
 # What Java trims: U+0000 to the space.
@@ -94,6 +89,10 @@ def _double_of(text: str) -> float | None:
         return -math.inf if word in _LEAST else math.inf
     return math.nan if word == "nan" or _SIGNED_NAN.fullmatch(trimmed) else None
 
+
+# The functions of times in a session's zone, which DataFusion calls for each batch.
+#
+# NULL rules: NULL stays NULL.
 
 _LONG: Final = pa.int64()
 

@@ -3,19 +3,6 @@
 DataFusion's own way sorts what does not fit, writes it, and merges the sorted files. It reads them
 in a thread for each, whose allocators give nothing back until the threads end, so that all that was
 spilled stood in memory once more, whatever the pool was. Here one thread writes and reads.
-
-Rows in files, divided by the hash of their keys: one for each part, written side by side.
-
-What is held in memory is one load of rows and its copy in the order of the parts. The hash is mixed
-once more: rows of one bucket of a table have its last bits in common.
-
-Takes a query apart around its one grouping: the rows, their groups, and what is made of those.
-
-Rows with the same keys come into the same part, so the groups of all parts are the groups of all
-rows, and what stands above the grouping sees no difference.
-
-A query comes to a task as text, and only the task knows how many bytes it reads: it is read as a
-tree again where they may be too many, and nowhere else.
 """
 
 from __future__ import annotations
@@ -45,6 +32,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pennon.execution.batches import StreamWork
+
+# Rows in files, divided by the hash of their keys: one for each part, written side by side.
+#
+# What is held in memory is one load of rows and its copy in the order of the parts. The hash is
+# mixed once more: rows of one bucket of a table have its last bits in common.
 
 _MIX: Final = np.uint64(0x9E3779B1)
 _LOW: Final = np.uint64(0xFFFFFFFF)
@@ -145,6 +137,14 @@ class DividedRows:
         mixed = (wide * _MIX) & _LOW
         return ((mixed * np.uint64(self._num_parts)) >> _BITS).astype(np.uint16)
 
+
+# Takes a query apart around its one grouping: the rows, their groups, and what is made of those.
+#
+# Rows with the same keys come into the same part, so the groups of all parts are the groups of all
+# rows, and what stands above the grouping sees no difference.
+#
+# A query comes to a task as text, and only the task knows how many bytes it reads: it is read as a
+# tree again where they may be too many, and nowhere else.
 
 ROWS: Final = "divided_rows"
 """What the rows of a part are called in the query of its groups."""

@@ -7,24 +7,6 @@ written as a SELECT list: a missing column is a typed NULL, a renamed one an ali
 cast. What has no such form is scanned first, into batches or into a file: a range of fragments,
 nested columns, and casts that are checked value by value. So are small leaves
 (``small_leaves.py``), because it is faster.
-
-Prunes leaves and rows by the values of a replicated part, before they are read.
-
-A key is the hash of a leaf's partition value; two values of one hash only keep more. NULL rules: a
-part's NULLs have no partner; a leaf whose key is NULL has rows of which the transform makes NULL:
-only an expression does of what is not NULL.
-
-Of the other leaves the values become a condition on the rows: a list of few, or the range of many.
-Lance reads the filtered column for it, and of the others what is left; that is faster where little
-is left, and takes twice the time where much is. So it is done only where the values are few of
-those that they were chosen from, each once: a key of which a condition left few. Where they are
-very few, the columns of other conditions need not be read for all rows either: these come after.
-
-Rows of replicated parts: evaluated once per process and query, dropped after their last use.
-
-What does not fit its share of the memory lies in a file of Arrow's, which is mapped: it may be as
-large as the disk has room, and costs no memory of the process. A part that its estimate took for
-small costs seconds then, and never the process.
 """
 
 from __future__ import annotations
@@ -77,6 +59,19 @@ if TYPE_CHECKING:
     from pennon.leaf.schema.reconciliation import FieldMatch
 
 _LOG = logging.getLogger(__name__)
+# Prunes leaves and rows by the values of a replicated part, before they are read.
+#
+# A key is the hash of a leaf's partition value; two values of one hash only keep more. NULL rules:
+# a part's NULLs have no partner; a leaf whose key is NULL has rows of which the transform makes
+# NULL: only an expression does of what is not NULL.
+#
+# Of the other leaves the values become a condition on the rows: a list of few, or the range of
+# many. Lance reads the filtered column for it, and of the others what is left; that is faster where
+# little is left, and takes twice the time where much is. So it is done only where the values are
+# few of those that they were chosen from, each once: a key of which a condition left few. Where
+# they are very few, the columns of other conditions need not be read for all rows either: these
+# come after.
+
 # More values than this are seldom missing in any partition.
 _MOST_ROWS: Final = 2_000_000
 # A list is written once per relation, and read by Lance for each leaf: 3 µs per value.
@@ -235,6 +230,12 @@ def _range(column: exp.Column, values: pa.Array) -> str:
 def _both(residual: str | None, key_condition: str) -> str:
     return key_condition if residual is None else f"({residual}) AND ({key_condition})"
 
+
+# Rows of replicated parts: evaluated once per process and query, dropped after their last use.
+#
+# What does not fit its share of the memory lies in a file of Arrow's, which is mapped: it may be as
+# large as the disk has room, and costs no memory of the process. A part that its estimate took for
+# small costs seconds then, and never the process.
 
 _IDLE_SECONDS: Final = 60.0
 # All parts of all queries may hold this share of the pool in memory.

@@ -9,12 +9,6 @@ only: pages of files want a place, too. One setting overrides it: ``spark.pennon
 
 A worker that retired (``worker/server.py``) still holds memory while the next one works:
 the next one has what that leaves of it.
-
-CPU time and peak memory of the tasks of a process.
-
-Lance and DataFusion compute in threads of their own, so the time of a task is its share of the
-process's: what was used while ``n`` tasks ran is a ``n``-th of each. The tasks of a query sum up to
-what it really took. Memory is that of the process at its peak since it last had nothing to do.
 """
 
 from __future__ import annotations
@@ -31,6 +25,12 @@ from typing import Final
 from pennon.errors import MemorySettingInvalid
 from pennon.settings import MEMORY, WORKER_MEMORY, amount_of_bytes, from_environment
 from pennon.starting_jvm import StartingJvm, starting_jvm
+
+# CPU time and peak memory of the tasks of a process.
+#
+# Lance and DataFusion compute in threads of their own, so the time of a task is its share of the
+# process's: what was used while ``n`` tasks ran is a ``n``-th of each. The tasks of a query sum up
+# to what it really took. Memory is that of the process at its peak since it last had nothing to do.
 
 _STATUS: Final = Path("/proc/self/status")
 _CLEAR: Final = Path("/proc/self/clear_refs")

@@ -2,12 +2,6 @@
 
 A fragment without a query needs no engine: its leaves are scanned one after the other, or merged
 where an order is requested, and Lance applies the residual filter. DataFusion runs all others.
-
-Reads several leaves concurrently for one reader: in order, within a bound in bytes.
-
-Opening a leaf and reading its first rows is mostly waiting, so a few threads do it ahead of the
-reader. Each takes so many bytes of its leaf and leaves the rest to the reader: a small leaf is
-there when its turn comes, a large one goes on streaming.
 """
 
 from __future__ import annotations
@@ -39,6 +33,8 @@ if TYPE_CHECKING:
     from pennon.leaf import KeptRows
 
 __all__ = ["ComputedColumns", "run_ahead"]
+
+# Columns computed from batches in memory by Spark's expressions.
 
 _ROWS = "rows"
 
@@ -131,6 +127,12 @@ def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:
     )
     return pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
+
+# Reads several leaves concurrently for one reader: in order, within a bound in bytes.
+#
+# Opening a leaf and reading its first rows is mostly waiting, so a few threads do it ahead of the
+# reader. Each takes so many bytes of its leaf and leaves the rest to the reader: a small leaf is
+# there when its turn comes, a large one goes on streaming.
 
 _BEGUN_BYTES: Final = 8 << 20
 _REFUSED: Final = "Invalid user input"

@@ -264,6 +264,8 @@ def row_count(dataset: lance.LanceDataset, leaf: LeafRead) -> int:
     )
 
 
+# How many rows queries read, which bounds how many groups they make, and their batches' size.
+
 MANY_ROWS: Final = 16_384
 """The rows of a batch where nothing has to be spilled."""
 _FEW_ROWS: Final = 1_024

@@ -3,14 +3,6 @@
 Spark knows columns and functions of exactly one column; every column that a key references has
 to be in the scan's output, so the report is narrowed to the surviving fields instead of lost
 (spj-contract, d.6). Several partitions may have the same key: Spark groups them.
-
-The derived key of a scan: a never-NULL 64-bit surrogate of its reduced partition values.
-
-Equal tuples give equal surrogates on every side of a join; a collision only makes a group
-coarser, for the real conjuncts stay in the join (derived-keys contract, 1.3). The JVM function
-that computes the surrogate for the side without partitioning has the same definition: starting
-with 0, ``surrogate = surrogate * 1000003 + h`` in wrapping 64 bits, where ``h`` is the murmur3
-hash of the value, or 2**32 for NULL.
 """
 
 from __future__ import annotations
@@ -30,6 +22,14 @@ if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
     from pennon.planning.scan_plan import ScanPlan
     from pennon.spec.schema import NamespaceSchema
+
+# The derived key of a scan: a never-NULL 64-bit surrogate of its reduced partition values.
+#
+# Equal tuples give equal surrogates on every side of a join; a collision only makes a group
+# coarser, for the real conjuncts stay in the join (derived-keys contract, 1.3). The JVM function
+# that computes the surrogate for the side without partitioning has the same definition: starting
+# with 0, ``surrogate = surrogate * 1000003 + h`` in wrapping 64 bits, where ``h`` is the murmur3
+# hash of the value, or 2**32 for NULL.
 
 _FACTOR = np.int64(1_000_003)
 _NULL_HASH = np.int64(2**32)

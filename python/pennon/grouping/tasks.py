@@ -5,17 +5,6 @@ joined there. A leaf may stand under several keys: whole, where it is the partne
 leaf, or by ranges of its fragments, where it is the one that is divided. A leaf whose key has no
 partner that it would need stands under none. A key may stand without a leaf: rows that Spark
 shuffles onto one scan of a group lie as those of its other scans do if all have the same keys.
-
-Packs many small key groups into few tasks: a key has the same bin in all scans of the group.
-
-A task for each of a thousand small groups costs more to start than to run. Keys of one bin are
-one key to Spark, which is only coarser: the real conjuncts stay in the joins.
-
-Divides a key group that is too large for one task, where its joins allow it.
-
-One scan's leaves of the key are divided among several tasks, whole or by ranges of fragments; the
-other scans' leaves of the key are read by each of them. Where nothing can be divided and the query
-would run on a part of the machine only, a shuffle is faster and the key is declined.
 """
 
 from __future__ import annotations
@@ -45,6 +34,9 @@ if TYPE_CHECKING:
     from pennon.spec.functions import LayoutFunction
 
 
+# The desired number and size of a query's tasks.
+
+
 @dataclass(frozen=True, slots=True)
 class TaskTarget:
     """What the tasks of a query should look like.
@@ -60,6 +52,11 @@ class TaskTarget:
 
 if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
+
+# Packs many small key groups into few tasks: a key has the same bin in all scans of the group.
+#
+# A task for each of a thousand small groups costs more to start than to run. Keys of one bin are
+# one key to Spark, which is only coarser: the real conjuncts stay in the joins.
 
 # Twice as many tasks as can run at once keep all busy when their sizes differ.
 _TASKS_PER_SLOT: Final = 2
@@ -125,6 +122,9 @@ def _filled_up(weights: Numbers, loads: list[tuple[int, int]]) -> Numbers:
     middles = np.cumsum(weights) - weights / 2
     places = np.minimum(np.searchsorted(ends, middles), len(loads) - 1)
     return np.array([number for _, number in loads], dtype=np.int64)[places]
+
+
+# The chosen leaves of the scans of one group, each with the number of its key.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,6 +216,12 @@ def _integers(leaves: pa.Table, name: str, unknown: int) -> Numbers:
     values: Numbers = leaves[name].fill_null(unknown).to_numpy().astype(np.int64)
     return values
 
+
+# Divides a key group that is too large for one task, where its joins allow it.
+#
+# One scan's leaves of the key are divided among several tasks, whole or by ranges of fragments; the
+# other scans' leaves of the key are read by each of them. Where nothing can be divided and the
+# query would run on a part of the machine only, a shuffle is faster and the key is declined.
 
 # A group larger than its fair share by this factor is worth dividing.
 _UNFAIR: Final = 1.5
@@ -318,6 +324,9 @@ def _pieces(leaves: MemberLeaves, piece_bytes: int) -> list[Piece]:
             fragments = (count * part // parts, count * (part + 1) // parts)
             pieces.append(Piece(leaf, fragments, max(1, size // parts)))
     return pieces
+
+
+# How one key group is read: which leaves, which keys are divided, which share a task.
 
 
 @dataclass(frozen=True, slots=True, eq=False)

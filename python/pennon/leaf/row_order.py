@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["KeyColumn", "SortedCheck", "addresses_in", "fragments_of", "key_columns", "offsets_of"]
 
+# The addresses that Lance gives rows: the number of a fragment, and the offset of a row in it.
+
 _OFFSET_BITS: Final = 32
 
 

@@ -3,11 +3,6 @@
 A commit registers the partitions that it has touched and goes on. The thread looks at those now and
 then, and at the versions of the table where its properties say how long they are kept. What fails
 is logged, is never the writer's, and is tried again behind a later commit.
-
-Compacts partitions with many small files in the background.
-
-Where a partition has many of them they are put together, by levels of size, so that a row is
-rewritten a few times in its life and not by every batch. It yields to every writer.
 """
 
 from __future__ import annotations
@@ -39,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = ["compact_small_files", "expire_old_versions", "keep_behind", "written_leaves"]
+
+# Expires the versions of a table after the time that its properties state.
 
 # Each expiry reads what the versions that stay name, however few go: so many at least, and one for
 # so many that stay. As long as fewer were made since the last look there is none.
@@ -89,6 +86,11 @@ def _least(num_kept: int) -> int:
 # What was found last: the version of each table, and how many versions had to stay.
 _looked_at: Final[dict[str, tuple[int, int]]] = {}
 
+
+# Compacts partitions with many small files in the background.
+#
+# Where a partition has many of them they are put together, by levels of size, so that a row is
+# rewritten a few times in its life and not by every batch. It yields to every writer.
 
 _LEAST_FILES: Final = 8
 _LEVELS: Final = (1 << 20, 16 << 20, DEFAULT_TARGET_BYTES // 2)

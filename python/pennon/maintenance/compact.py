@@ -4,13 +4,6 @@ A compaction yields: where another commit changes rows of its files meanwhile, i
 again, and after a few such meetings leaves it as that commit made it. And it is invisible to the
 others: an overwrite, a delete or a change of rows that was based on the files before goes on as if
 nothing had happened.
-
-Rewrites the files of leaves without conflicting with concurrent writers.
-
-A rewrite names the fragments that it takes the rows of. It stands beside appends and changes of
-other fragments, and yields to a commit that changes one of its own. The record of its commit says
-that the new version of a leaf has the rows of the old one, and rows that another statement wants to
-delete are found in their new files.
 """
 
 from __future__ import annotations
@@ -45,6 +38,13 @@ if TYPE_CHECKING:
     from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 
 __all__ = ["COMPACT", "Compacted", "LeafRewrite", "compact", "fragments_below", "rewrite_leaves"]
+
+# Rewrites the files of leaves without conflicting with concurrent writers.
+#
+# A rewrite names the fragments that it takes the rows of. It stands beside appends and changes of
+# other fragments, and yields to a commit that changes one of its own. The record of its commit says
+# that the new version of a leaf has the rows of the old one, and rows that another statement wants
+# to delete are found in their new files.
 
 _PIECE_BYTES: Final = 128 << 20
 

@@ -17,11 +17,6 @@ The order makes it safe to stop anywhere, and beside writers and readers:
 A plain dataset has no marks, which other tools would not know: its versions stay as long.
 
 Lance's own clean-up is never run on a leaf: to it every detached version is waste.
-
-The leaf versions that versions of ``__manifest`` read, and those they ever recorded.
-
-Consecutive versions share most of their fragments, so each fragment is read once in each state of
-its deletions: the work grows with the number of commits and not with its square.
 """
 
 from __future__ import annotations
@@ -103,6 +98,11 @@ __all__ = [
     "expire",
     "named_versions",
 ]
+
+# The leaf versions that versions of ``__manifest`` read, and those they ever recorded.
+#
+# Consecutive versions share most of their fragments, so each fragment is read once in each state of
+# its deletions: the work grows with the number of commits and not with its square.
 
 LeafVersion = tuple[str, int]
 """A leaf's directory and one of its versions."""

@@ -1,11 +1,4 @@
-"""The upkeep of a plain Lance dataset, by Lance's own functions: no manifest says what to keep.
-
-Finds the version of a leaf that the manifest meant, where the manifest has lost it.
-
-The detached versions of a leaf form chains. A committed one is the last of its chain, or an
-earlier one where a later commit failed; the manifest row's own statistics distinguish them. What
-they leave open is not guessed.
-"""
+"""The upkeep of a plain Lance dataset, by Lance's own functions: no manifest says what to keep."""
 
 from __future__ import annotations
 
@@ -45,6 +38,12 @@ __all__ = [
     "remove_versions",
     "restore_dataset",
 ]
+
+# Finds the version of a leaf that the manifest meant, where the manifest has lost it.
+#
+# The detached versions of a leaf form chains. A committed one is the last of its chain, or an
+# earlier one where a later commit failed; the manifest row's own statistics distinguish them. What
+# they leave open is not guessed.
 
 _DETACHED: Final = re.compile(r"(?:.*/)?d(\d+)\.manifest")
 

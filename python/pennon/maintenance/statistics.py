@@ -6,12 +6,6 @@ values a column has, which no write knows of the rows that are there already.
 
 The rows are read beside every write, and the commit yields: a leaf that moves on meanwhile is left
 as it is, and a write that meets the commit is made again on top of it.
-
-Estimates the number of distinct values of a column in one pass and a few kilobytes.
-
-The values' hashes are spread evenly, so the 1,024 smallest give an estimate of how many there are:
-within about six in a hundred, and exactly where there are fewer. NaN is one value, and so are both
-zeros.
 """
 
 from __future__ import annotations
@@ -45,6 +39,12 @@ if TYPE_CHECKING:
     from pennon.manifest import StorageOptions
 
 __all__ = ["ANALYZE", "Analyzed", "analyze"]
+
+# Estimates the number of distinct values of a column in one pass and a few kilobytes.
+#
+# The values' hashes are spread evenly, so the 1,024 smallest give an estimate of how many there
+# are: within about six in a hundred, and exactly where there are fewer. NaN is one value, and so
+# are both zeros.
 
 _KEPT: Final = 1_024
 _LARGEST: Final = 2.0**64

@@ -2,10 +2,6 @@
 
 The texts of a data fragment of ``__manifest`` are read once: its files never change, so that a
 commit costs the fragments that it wrote. Of few leaves the texts at hand are read instead.
-
-The texts of many leaves' column statistics, read for all rows at once into arrays.
-
-A text that another writer has spoilt makes the statistics of all rows beside it unknown.
 """
 
 from __future__ import annotations
@@ -44,6 +40,10 @@ if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
 
 __all__ = ["BESIDE", "ColumnBounds", "bounds_at", "column_bounds"]
+
+# The texts of many leaves' column statistics, read for all rows at once into arrays.
+#
+# A text that another writer has spoilt makes the statistics of all rows beside it unknown.
 
 # So many texts stay far below what 32-bit offsets can address.
 _TEXTS_AT_ONCE: Final = 50_000

@@ -334,6 +334,9 @@ def _names(written: Mapping[str, object], schema: NamespaceSchema) -> tuple[tupl
     return tuple(paths)
 
 
+# A namespace of the current format beside the older draft's, in the same manifest.
+
+
 def write_rows(
     draft: DraftNamespace,
     spec: PartitionSpec,

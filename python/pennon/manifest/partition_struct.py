@@ -2,11 +2,6 @@
 
 The struct's fields are the field ids, in order of first use. A field that a leaf's spec lacks is
 NULL, and so is the struct of a table without any partition field.
-
-Names of partitions, as SHOW PARTITIONS of Spark spells them: ``region=eu/shard=3``.
-
-Two partitions of one spec never share a name, and a name can be read back: it is split at ``/``
-and ``=``, and what Hive writes as ``%2F`` in paths is decoded.
 """
 
 from __future__ import annotations
@@ -61,6 +56,11 @@ def spec_versions(leaves: pa.Table) -> pa.ChunkedArray:
     captured = pc.extract_regex(leaves["object_id"], r"^v(?P<version>\d+)\$")
     return pc.struct_field(captured, "version").cast(pa.int32())
 
+
+# Names of partitions, as SHOW PARTITIONS of Spark spells them: ``region=eu/shard=3``.
+#
+# Two partitions of one spec never share a name, and a name can be read back: it is split at ``/``
+# and ``=``, and what Hive writes as ``%2F`` in paths is decoded.
 
 _NULL: Final = "null"
 # The text is not NULL: its first letter is escaped.

@@ -47,6 +47,9 @@ __all__ = [
 ]
 
 
+# The description of one namespace or leaf of a snapshot: its runtime properties and version.
+
+
 def is_below_spec(snapshot: Snapshot, path: Sequence[str]) -> bool:
     """Whether a path is a spec version of the namespace or an object below one."""
     parsed = ObjectId.parse(SEPARATOR.join(path))

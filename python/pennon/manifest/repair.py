@@ -1,11 +1,4 @@
-"""Checks that ``__manifest`` has the columns that its metadata requires, with fitting types.
-
-Detects lost metadata keys without which a namespace cannot be read.
-
-``schema``, the specs, and Pennon's own ``pennon.salt`` and ``pennon.transaction`` are written with
-a namespace or a spec version and never removed. Where one is missing, an earlier version of
-``__manifest`` has it.
-"""
+"""Checks that ``__manifest`` has the columns that its metadata requires, with fitting types."""
 
 from __future__ import annotations
 
@@ -44,6 +37,12 @@ from pennon.manifest.format.rows import (
 from pennon.spec.partition_spec import PartitionSpec, is_same_kind, spec_key
 
 __all__ = ["check_columns", "check_metadata_is_there", "lost_keys"]
+
+# Detects lost metadata keys without which a namespace cannot be read.
+#
+# ``schema``, the specs, and Pennon's own ``pennon.salt`` and ``pennon.transaction`` are written
+# with a namespace or a spec version and never removed. Where one is missing, an earlier version of
+# ``__manifest`` has it.
 
 _ANY_SPEC: Final = "partition_spec_v<N>"
 

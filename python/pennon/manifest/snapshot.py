@@ -7,12 +7,6 @@ of its newest ``table_version`` row; where there is none, or the manifest has no
 column at all, the latest version of the leaf's main branch (NULL here). A table row that names a
 branch or a tag (columns of an older text of the specification) is read there: ``leaves`` tells
 them, and ``pennon.planning`` looks up what they mean.
-
-Schema columns declared as bare ``timestamp``: unit and zone are taken from the leaves.
-
-The JSON type of the specification has no place for them, and upstream's client writes the bare name
-for every timestamp. Pennon states both. So for a bare one a leaf is looked at, once per version of
-``__manifest``; without a leaf it is one of microseconds without a zone.
 """
 
 from __future__ import annotations
@@ -85,6 +79,12 @@ from pennon.spec.schema import NamespaceSchema, field_id_of
 from pennon.spec.write_order import WRITE_ORDER
 
 __all__ = ["Snapshot", "when_made"]
+
+# Schema columns declared as bare ``timestamp``: unit and zone are taken from the leaves.
+#
+# The JSON type of the specification has no place for them, and upstream's client writes the bare
+# name for every timestamp. Pennon states both. So for a bare one a leaf is looked at, once per
+# version of ``__manifest``; without a leaf it is one of microseconds without a zone.
 
 _MOST_LEAVES: Final = 8
 _BARE: Final = "timestamp"
@@ -163,6 +163,9 @@ def _typed(column: pa.Field, stored: pa.Schema) -> pa.Field:
     own = [field for field in stored if field_id_of(field) == field_id] or named
     is_told = bool(own) and pa.types.is_timestamp(own[0].type)
     return column.with_type(own[0].type) if is_told else column
+
+
+# Versions of ``__manifest`` from before it was a partitioned namespace.
 
 
 def when_made(

@@ -3,11 +3,6 @@
 A namespace draws a secret when it is made and keeps it over all of its versions, so the secret
 tells tables apart; one version of ``__manifest`` is told from another by its commit's time and
 files as well, also where another writer has made it without a secret.
-
-The transaction mode of a namespace, and the refusal of writes that it changed under.
-
-While it changes, ``pennon.transaction`` says so, and every writer looks at it between its view of
-what it builds on and its commit. What was begun in one mode is not committed in the other.
 """
 
 from __future__ import annotations
@@ -46,6 +41,11 @@ __all__ = [
     "open_commit_base",
     "table_id",
 ]
+
+# The transaction mode of a namespace, and the refusal of writes that it changed under.
+#
+# While it changes, ``pennon.transaction`` says so, and every writer looks at it between its view of
+# what it builds on and its commit. What was begun in one mode is not committed in the other.
 
 _WHY_NOT: Final = {
     ALTERED: "a column that is NOT NULL is being added",

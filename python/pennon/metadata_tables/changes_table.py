@@ -1,13 +1,6 @@
 """``table.changes``: the rows that each commit deleted and inserted.
 
 ``WHERE _commit_version > 5 AND _commit_version <= 9`` reads the changes of versions 6 to 9 alone.
-
-The rows that differ between two versions of a leaf.
-
-Leaves and fragments that both versions have in the same state are not read. Of a fragment that both
-have, the rows are read that are deleted in one of them alone. A row that is deleted in one file and
-added in another with equal values has only moved: the pair is left out, so that a compaction, a
-partition written anew and an update to the same value show nothing.
 """
 
 from __future__ import annotations
@@ -42,6 +35,13 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
 
 __all__ = ["CHANGES", "ChangeRange", "change_feed", "change_schema", "changes_between"]
+
+# The rows that differ between two versions of a leaf.
+#
+# Leaves and fragments that both versions have in the same state are not read. Of a fragment that
+# both have, the rows are read that are deleted in one of them alone. A row that is deleted in one
+# file and added in another with equal values has only moved: the pair is left out, so that a
+# compaction, a partition written anew and an update to the same value show nothing.
 
 # Where a fragment stands among those of its leaf, and which file names its deleted rows.
 _Place = tuple[int, str | None]
@@ -407,6 +407,9 @@ def _bound(part: exp.Expr) -> tuple[int, int]:
 
 
 CHANGES = MetadataTable("changes", change_schema, _rows)
+
+
+# The changes that a range of commits made: ``FROM t CHANGES FROM VERSION 3 TO VERSION 9``.
 
 
 @dataclass(frozen=True, slots=True)

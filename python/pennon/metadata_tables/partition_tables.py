@@ -1,25 +1,4 @@
-"""``table.partitions``: one row per partition, from the manifest alone; no leaf is opened.
-
-``readable_metrics``: column statistics of a partition or file, as Iceberg shows them.
-
-A struct with a struct per column that can be counted, fields of structs by their dotted names:
-``value_count`` (NULLs among them), ``null_value_count``, ``lower_bound``, ``upper_bound``.
-
-NULL rules: a column of which nothing is known at the version that is read is NULL. Counts are NULL
-where rows went since they were counted; the bounds of these still hold. Bounds of long texts are
-cut.
-
-Partition tuples as one struct column over all spec versions, and predicates on it.
-
-A field that a leaf's spec lacks is NULL. The struct's fields are the field ids, in order of first
-use; a table without partition fields has no struct.
-
-``table.files``: one row per fragment of each leaf, with its data files.
-
-Leaves are opened at the versions that the snapshot names, a few at a time. ``readable_metrics``
-are those of the fragment where its leaf has no other; else bounds are those of the whole leaf,
-which hold for each of its fragments, and NULLs are not counted.
-"""
+"""``table.partitions``: one row per partition, from the manifest alone; no leaf is opened."""
 
 from __future__ import annotations
 
@@ -54,6 +33,15 @@ if TYPE_CHECKING:
     from pennon.manifest.column_bounds import ColumnBounds
 
 __all__ = ["FILES", "PARTITIONS"]
+
+# ``readable_metrics``: column statistics of a partition or file, as Iceberg shows them.
+#
+# A struct with a struct per column that can be counted, fields of structs by their dotted names:
+# ``value_count`` (NULLs among them), ``null_value_count``, ``lower_bound``, ``upper_bound``.
+#
+# NULL rules: a column of which nothing is known at the version that is read is NULL. Counts are
+# NULL where rows went since they were counted; the bounds of these still hold. Bounds of long texts
+# are cut.
 
 READABLE_METRICS: Final = "readable_metrics"
 
@@ -152,6 +140,11 @@ def _metrics(bounds: ColumnBounds, rows: pa.Array) -> pa.Array:
     )
 
 
+# Partition tuples as one struct column over all spec versions, and predicates on it.
+#
+# A field that a leaf's spec lacks is NULL. The struct's fields are the field ids, in order of first
+# use; a table without partition fields has no struct.
+
 _PARTITION: Final = "partition"
 LEAF_COLUMNS: Final = (pa.field("spec_version", pa.int32()), pa.field("leaf", pa.utf8()))
 
@@ -217,6 +210,12 @@ def _as_metadata_column(
             first.set("this", tuple_columns[first.name.lower()].name)
     return node
 
+
+# ``table.files``: one row per fragment of each leaf, with its data files.
+#
+# Leaves are opened at the versions that the snapshot names, a few at a time. ``readable_metrics``
+# are those of the fragment where its leaf has no other; else bounds are those of the whole leaf,
+# which hold for each of its fragments, and NULLs are not counted.
 
 _THREADS = 8
 _LEAVES_AT_ONCE = 512

@@ -1,13 +1,4 @@
-"""``table.snapshots``: the versions that VERSION AS OF and TIMESTAMP AS OF can name.
-
-``table.history``: when each version became the current one.
-
-A namespace has one line of versions: each of them is an ancestor of the current one.
-
-``table.manifest``: the rows of the format's own table as they are stored.
-
-Spec: "Manifest Table Schema".
-"""
+"""``table.snapshots``: the versions that VERSION AS OF and TIMESTAMP AS OF can name."""
 
 from __future__ import annotations
 
@@ -113,6 +104,10 @@ def _summary(entry: HistoryEntry) -> list[tuple[str, str]]:
 SNAPSHOTS = MetadataTable("snapshots", _schema, _rows)
 
 
+# ``table.history``: when each version became the current one.
+#
+# A namespace has one line of versions: each of them is an ancestor of the current one.
+
 _HISTORY_SCHEMA = pa.schema(
     {
         "made_current_at": pa.timestamp("us", "UTC"),
@@ -141,6 +136,8 @@ def _history_rows(snapshot: Snapshot, _: Selection) -> Iterator[pa.Table]:
 
 HISTORY = MetadataTable("history", _history_schema, _history_rows)
 
+
+# ``table.refs``: the main branch and the tags.
 
 _REFS_SCHEMA = pa.schema(
     {
@@ -177,6 +174,8 @@ def _refs_rows(snapshot: Snapshot, _: Selection) -> Iterator[pa.Table]:
 
 REFS = MetadataTable("refs", _refs_schema, _refs_rows)
 
+
+# ``table.specs``: one row per field of each partition spec; a spec without fields has one row.
 
 _SPECS_SCHEMA = pa.schema(
     {
@@ -224,6 +223,11 @@ def _described(snapshot: Snapshot, field: PartitionField) -> dict[str, object]:
 
 
 SPECS = MetadataTable("specs", _specs_schema, _specs_rows)
+
+
+# ``table.manifest``: the rows of the format's own table as they are stored.
+#
+# Spec: "Manifest Table Schema".
 
 
 def _manifest_schema(snapshot: Snapshot) -> pa.Schema:

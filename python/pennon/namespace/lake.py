@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Lake", "connect", "create_namespace", "open_namespace"]
 
+# ``pennon.open`` and ``pennon.create``: a table by its path.
+
 _NAME = "pennon"
 
 

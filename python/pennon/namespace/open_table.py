@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenTable", "added", "altered", "property_changes", "renamed"]
 
+# Changes of columns and properties in the form that ``catalog.ddl.alter`` takes.
+
 _Change = dict[str, object]
 
 
@@ -154,6 +156,9 @@ def _spark_type(name: str, data_type: pa.DataType) -> object:
     return fields[0]["type"] if isinstance(fields, list) else None
 
 
+# The descriptions of a table at a prompt and in a notebook.
+
+
 def described(table: Table, *, is_pinned: bool) -> str:
     """Describe a table in one line.
 
@@ -186,6 +191,9 @@ def described_html(table: Table) -> str:
         f" partitioned by {escape(fields)}</p>"
         f"<table><tr><th>column</th><th>type</th></tr>{rows}</table>"
     )
+
+
+# Metadata tables read as Arrow tables, without Spark.
 
 
 def read_metadata_table(table: Table, name: str) -> pa.Table:

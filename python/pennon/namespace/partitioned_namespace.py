@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["PartitionedNamespace"]
 
 
+# The rows of a table in Python: read, append, overwrite, delete, update, merge.
+
+
 @checked_methods
 class TableRows(OpenTable):
     """A table whose rows are read and written.

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pennon.spec.functions import Layout, LayoutFunction
 
 
+# The functions over the rows of a group.
+
+
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
     """``sum``, ``count``, ``min``, ``max``, ``bit_and``, a variance, ``corr``, and the like.
@@ -50,6 +53,9 @@ class AggregateCall:
     def is_distinct(self) -> bool:
         """Whether the parts of a group give the whole's result by their values only."""
         return self.name in ("count_distinct", "sum_distinct")
+
+
+# The functions over the rows of a window, and which rows each one sees.
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,6 +473,9 @@ PlanNode = (
     | Pass
     | Opaque
 )
+
+
+# What people know an operator by.
 
 
 def name_of(node: PlanNode) -> str:

@@ -1,9 +1,4 @@
-"""The metadata columns of each chosen partition that the manifest determines.
-
-Decides who evaluates each predicate of a plan: partition values, leaf filters or Spark.
-
-NULL rules: a row for which a predicate is NULL is dropped, as one for which it is FALSE.
-"""
+"""The metadata columns of each chosen partition that the manifest determines."""
 
 from __future__ import annotations
 
@@ -29,6 +24,11 @@ if TYPE_CHECKING:
     from pennon.planning.scan_plan import ScanPlan
 
 __all__ = ["CONSTANTS", "Evaluation", "evaluations", "leaf_constants", "with_constants"]
+
+
+# Decides who evaluates each predicate of a plan: partition values, leaf filters or Spark.
+#
+# NULL rules: a row for which a predicate is NULL is dropped, as one for which it is FALSE.
 
 
 class Evaluation(Enum):

@@ -1,13 +1,4 @@
-"""Projects a predicate through all spec versions into one query over ``__manifest``.
-
-Residuals: the conjuncts that a chosen partition's values do not decide.
-
-Two residuals per partition. The *exact* one has only conjuncts that the leaf filter evaluates
-just as Spark does: Spark evaluates the others itself. The *row filter* has all of them, for
-readers without Spark behind them.
-
-NULL rules: a flag that is NULL decides nothing, so the conjunct stays.
-"""
+"""Projects a predicate through all spec versions into one query over ``__manifest``."""
 
 from __future__ import annotations
 
@@ -45,6 +36,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pennon.manifest.snapshot import Snapshot
+
+# Residuals: the conjuncts that a chosen partition's values do not decide.
+#
+# Two residuals per partition. The *exact* one has only conjuncts that the leaf filter evaluates
+# just as Spark does: Spark evaluates the others itself. The *row filter* has all of them, for
+# readers without Spark behind them.
+#
+# NULL rules: a flag that is NULL decides nothing, so the conjunct stays.
 
 _FLAGS_PER_CODE = 62
 NO_RESIDUAL = -1

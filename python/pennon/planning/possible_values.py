@@ -7,14 +7,6 @@ they round, and NaN and the zeros have an order of their own.
 
 NULL rules: bounds are those of the values that are not NULL; ``has_null`` tells whether NULL may be
 among them. An operator gives NULL for NULL but for AND, OR, COALESCE, CASE and ``<=>``.
-
-Whether a computed condition can be TRUE in a leaf, by the bounds of its columns.
-
-What is walked is the condition as DataFusion computes it, in which every implicit cast, and every
-width in which Spark would find an overflow, is written. A form that is not known here says nothing
-of the whole condition.
-
-NULL rules: those of ``possible_values``; a leaf is kept where the condition can be TRUE.
 """
 
 from __future__ import annotations
@@ -365,6 +357,14 @@ def _limits(data_type: pa.DataType) -> tuple[int | Decimal, int | Decimal]:
     beyond = 1 << (data_type.bit_width - 1)
     return -beyond, beyond - 1
 
+
+# Whether a computed condition can be TRUE in a leaf, by the bounds of its columns.
+#
+# What is walked is the condition as DataFusion computes it, in which every implicit cast, and every
+# width in which Spark would find an overflow, is written. A form that is not known here says
+# nothing of the whole condition.
+#
+# NULL rules: those of ``possible_values``; a leaf is kept where the condition can be TRUE.
 
 # Of a longer condition nothing is said: planning walks it several times.
 _MOST_NODES: Final = 2_000

@@ -2,16 +2,6 @@
 
 A plan opens no leaf in strong mode: versions and statistics stand in the manifest. A leaf whose
 version the manifest does not name (weak mode) is resolved once and pinned.
-
-Pins the leaf versions that the manifest leaves open: the newest one, a branch, a tag.
-
-It is done once per query, so that all its tasks, retries and speculation read the same rows.
-
-The sort order that the rows of a scan's partitions are known to have.
-
-An order counts only where every chosen partition has a record of it, made by the commit that wrote
-the very version that is read. What another writer appended, compacted or rewrote has another
-version; a changed write order or column type makes another order of it. Unknown means none.
 """
 
 from __future__ import annotations
@@ -67,6 +57,10 @@ if TYPE_CHECKING:
 
 __all__ = ["known_order", "mergeable_scans"]
 
+# Pins the leaf versions that the manifest leaves open: the newest one, a branch, a tag.
+#
+# It is done once per query, so that all its tasks, retries and speculation read the same rows.
+
 _OPENING_THREADS = 16
 _REFERENCES = ("read_branch", "read_tag")
 
@@ -116,6 +110,13 @@ def pinned(snapshot: Snapshot, leaves: pa.Table) -> tuple[pa.Table, str]:
     identities = (leaf.identity for leaf in resolved)
     return leaves.drop_columns(names), combined_identity([snapshot.identity, *identities])
 
+
+# The sort order that the rows of a scan's partitions are known to have.
+#
+# An order counts only where every chosen partition has a record of it, made by the commit that
+# wrote the very version that is read. What another writer appended, compacted or rewrote has
+# another version; a changed write order or column type makes another order of it. Unknown means
+# none.
 
 # Files that one task merges at most: each is open with a batch of its rows.
 _MOST_MERGED: Final = 64

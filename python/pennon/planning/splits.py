@@ -3,11 +3,6 @@
 Small leaves are read by one task one after the other, and a large leaf by several tasks, fragment
 by fragment: as many tasks as there are cores to keep busy, and not one for each of a thousand
 small leaves. Where a partitioning is reported, Spark puts the pieces of a key together instead.
-
-Prunes a finished plan again by values that the query finds while it runs.
-
-A runtime filter may only drop partitions: what is kept stays in the order of the plan, under its
-residual filters. NULL rules are those of any predicate; a filter that prunes nothing keeps all.
 """
 
 from __future__ import annotations
@@ -31,6 +26,11 @@ if TYPE_CHECKING:
 
     from pennon.leaf.read.row_keys import RowKeys
     from pennon.planning.scan_plan import ScanPlan
+
+# Prunes a finished plan again by values that the query finds while it runs.
+#
+# A runtime filter may only drop partitions: what is kept stays in the order of the plan, under its
+# residual filters. NULL rules are those of any predicate; a filter that prunes nothing keeps all.
 
 # Of more values only their range decides: each costs a hash under each partition spec.
 _MOST_VALUES: Final = 10_000

@@ -5,11 +5,6 @@ NULL rules: the condition of every comparison is NULL for NULL, save IS [NOT] NU
 Floats: Spark holds NaN equal to NaN and greater than all else, and -0.0 equal to 0.0. DataFusion
 orders by sign and bits (-0.0 below 0.0), Lance follows IEEE for zeros; so zeros are written as
 both, and NaN as ``isnan``.
-
-A comparison of one column with literals, the input of a transform's projection.
-
-NULL rules: every operator but IS NULL and IS NOT NULL is never true for NULL, and the
-literals themselves are never NULL: ``c = NULL`` is no comparison but the constant NULL.
 """
 
 from __future__ import annotations
@@ -30,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 __all__ = ["quoted_columns", "reference_path", "referenced_paths", "replaced_references"]
+
+
+# Chains of AND and of OR: their operands, and conditions combined without repetitions.
 
 
 def operands(condition: exp.Expr, connector: type[exp.Connector]) -> list[exp.Expression]:
@@ -111,6 +109,12 @@ def _tree(connector: type[exp.And | exp.Or], parts: Sequence[exp.Expression]) ->
         return parts[0]
     half = len(parts) // 2
     return connector(this=_tree(connector, parts[:half]), expression=_tree(connector, parts[half:]))
+
+
+# A comparison of one column with literals, the input of a transform's projection.
+#
+# NULL rules: every operator but IS NULL and IS NOT NULL is never true for NULL, and the literals
+# themselves are never NULL: ``c = NULL`` is no comparison but the constant NULL.
 
 
 class Operator(StrEnum):
@@ -212,6 +216,8 @@ class Comparison:
         return " ".join([str(self.operator), *(str(to_text(literal)) for literal in self.literals)])
 
 
+# The settings of a session that change what an expression means.
+
 _UTC: Final = frozenset(
     {"UTC", "Z", "GMT", "ETC/UTC", "ETC/GMT", "UCT", "ZULU", "+00:00", "UTC+00:00", "GMT+00:00"}
 )
@@ -261,6 +267,9 @@ def is_utc_zone(time_zone: str) -> bool:
         (True, False)
     """
     return time_zone.upper() in _UTC
+
+
+# References to columns: those of a tree, the fields of a struct with their column, as one path.
 
 
 def reference_path(node: exp.Expr) -> tuple[str, ...] | None:

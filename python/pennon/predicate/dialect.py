@@ -26,6 +26,8 @@ from pennon.predicate.values.long_lists import (
     without_long_lists,
 )
 
+# The text of a predicate as an error cites it: short, whatever was asked.
+
 _LONGEST: Final = 200
 
 

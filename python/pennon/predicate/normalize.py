@@ -19,17 +19,6 @@ relies on them, and takes whatever else it meets for a condition that only a com
 
 NULL rules: NOT is pushed down under three-valued logic (``NOT c < 5`` is ``c >= 5``: both are
 NULL for NULL). A comparison with NULL is never true, nor is its negation.
-
-LIKE: read with its escape, its patterns as the simplest test, one escape character for all.
-
-NULL rules: a pattern that every string matches still asks IS NOT NULL.
-
-Comparisons of tuples as comparisons of their fields.
-
-``(c, a) IN (('x', 2))`` is ``c <=> 'x' AND a <=> 2``: tuples are structs to Spark.
-
-NULL rules: structs are equal where their fields are, and a NULL field equals a NULL field. No tuple
-is NULL.
 """
 
 from __future__ import annotations
@@ -47,6 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["MOST_TUPLES"]
+
+# LIKE: read with its escape, its patterns as the simplest test, one escape character for all.
+#
+# NULL rules: a pattern that every string matches still asks IS NOT NULL.
 
 _ESCAPE = "\\"
 _WILDCARDS = ("%", "_")
@@ -206,6 +199,13 @@ def read_pattern(pattern: str, escape: str = _ESCAPE) -> LikePattern | None:
             parts.append((character, character in _WILDCARDS))
     return LikePattern(tuple(parts))
 
+
+# Comparisons of tuples as comparisons of their fields.
+#
+# ``(c, a) IN (('x', 2))`` is ``c <=> 'x' AND a <=> 2``: tuples are structs to Spark.
+#
+# NULL rules: structs are equal where their fields are, and a NULL field equals a NULL field. No
+# tuple is NULL.
 
 # Each becomes a comparison per field, which the rewriting, the projection and the engine walk, in
 # trees that grow with them: this many are planned in some 0.2 s.

@@ -25,6 +25,8 @@ from pennon.predicate.values.long_lists import with_lists, without_long_lists
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+# Spark 4's SQL as a dialect of sqlglot, for reading.
+
 # The strongest first; shifts are stronger still.
 _BITS: Final[Mapping[TokenType, type[exp.Expr]]] = {
     TokenType.AMP: exp.BitwiseAnd,

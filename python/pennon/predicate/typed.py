@@ -1,10 +1,4 @@
-"""A DataFusion expression and its type in Spark.
-
-An expression of Spark as a plan carries it: a tree that is read once, and its type.
-
-Everybody who asks gets the same tree. Nobody may change it, and making a part of it the child of
-another node is a change: sqlglot's nodes know their parents. What builds on a part takes a copy.
-"""
+"""A DataFusion expression and its type in Spark."""
 
 from __future__ import annotations
 
@@ -21,6 +15,11 @@ from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.predicate.condition import Declined
 from pennon.predicate.parse import SparkSql, parse_with_lists
 from pennon.predicate.values.literals import literal_value, to_expression, type_named
+
+# An expression of Spark as a plan carries it: a tree that is read once, and its type.
+#
+# Everybody who asks gets the same tree. Nobody may change it, and making a part of it the child of
+# another node is a change: sqlglot's nodes know their parents. What builds on a part takes a copy.
 
 
 @dataclass(frozen=True)

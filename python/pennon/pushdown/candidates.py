@@ -9,15 +9,6 @@ fragment.
 
 Below a limit each task gives only as many rows, the first ones by its order; Spark takes the first
 of all tasks' rows. So there an aggregate's groups have to be whole.
-
-Restricts an aggregate to the groups that a join above it needs: the keys of a small side.
-
-A correlated subquery is such an aggregate after Spark's rewrite: it has a group for every key, and
-the join with the rows around it wants a few of them. Where every key that the join can want is one
-of a small side, as a filtered dimension has them, each worker evaluates that side and aggregates
-no other rows. The groups that are left are whole: their key is one of the grouping keys.
-
-NULL rules: a join by ``=`` wants no group of NULL; one by ``<=>`` restricts nothing.
 """
 
 from __future__ import annotations
@@ -62,6 +53,16 @@ if TYPE_CHECKING:
     from pennon.plan import Plan
     from pennon.predicate.condition import Semantics
     from pennon.pushdown.division import Division
+
+# Restricts an aggregate to the groups that a join above it needs: the keys of a small side.
+#
+# A correlated subquery is such an aggregate after Spark's rewrite: it has a group for every key,
+# and the join with the rows around it wants a few of them. Where every key that the join can want
+# is one of a small side, as a filtered dimension has them, each worker evaluates that side and
+# aggregates no other rows. The groups that are left are whole: their key is one of the grouping
+# keys.
+#
+# NULL rules: a join by ``=`` wants no group of NULL; one by ``<=>`` restricts nothing.
 
 # A side that reads more than this share of what is aggregated costs more than it saves.
 _LARGEST_SHARE: Final = 0.25

@@ -8,12 +8,6 @@ where the manifest has counted every partition at the version that is read, and 
 is left for the rows: partition values decide all of them.
 
 NULL rules: those of SQL; a partition without rows has no part in any group, minimum or maximum.
-
-The exact column statistics in the manifest that can answer aggregates: extremes, NULL counts.
-
-They stand for the rows where they were counted of the very rows that are there, in every partition
-that counts. Bounds of floats do not distinguish the zeros, nor do they tell what is beside a NaN:
-a zero is no extreme, and where a column has a NaN its bounds are none.
 """
 
 from __future__ import annotations
@@ -61,6 +55,13 @@ if TYPE_CHECKING:
     from pennon.spec.partition_spec import PartitionSpec
 
 __all__ = ["manifest_answer"]
+
+
+# The exact column statistics in the manifest that can answer aggregates: extremes, NULL counts.
+#
+# They stand for the rows where they were counted of the very rows that are there, in every
+# partition that counts. Bounds of floats do not distinguish the zeros, nor do they tell what is
+# beside a NaN: a zero is no extreme, and where a column has a NaN its bounds are none.
 
 
 def counted_names(attribute: int) -> tuple[str, str, str]:

@@ -6,10 +6,6 @@ more than the day of its column is computed for every day that a partition may h
 for the hour for every hour. What it gives is the value of the partition where it is one.
 
 NULL rules: the partition of NULL has the value of the expression for NULL.
-
-The ranges of attributes, by the statistics of the columns that they come from.
-
-NULL rules: a range is that of the values that are not NULL; an outer join adds none to them.
 """
 
 from __future__ import annotations
@@ -56,6 +52,11 @@ if TYPE_CHECKING:
     from pennon.spec.partition_spec import PartitionSpec
 
 __all__ = ["SPEC_VERSION", "PartitionTimes", "TimeSpans", "time_spans"]
+
+
+# The ranges of attributes, by the statistics of the columns that they come from.
+#
+# NULL rules: a range is that of the values that are not NULL; an outer join adds none to them.
 
 
 def range_below(nodes: Sequence[PlanNode], position: int, column: str) -> ValueRange | None:

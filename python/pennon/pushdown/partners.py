@@ -2,10 +2,6 @@
 
 NULL rules: ``=`` finds no partner for NULL. What is compared by ``<=>``, or under a cast, is not
 among the pairs.
-
-Upper bounds, from the manifest, of the rows and bytes of each operator of a plan.
-
-What a filter keeps is not guessed: a part that is taken for small has to be small before it.
 """
 
 from __future__ import annotations
@@ -39,6 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pennon.plan import Plan, PlanNode
+
+# Upper bounds, from the manifest, of the rows and bytes of each operator of a plan.
+#
+# What a filter keeps is not guessed: a part that is taken for small has to be small before it.
 
 MOST_PAIRS: Final = 2e8
 """So many pairs of rows a worker compares one by one in about a second."""

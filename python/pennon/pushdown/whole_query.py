@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["constant_query"]
 
+# Rows that are known when a query is planned, as a query over literals.
+
 _TABLE: Final = "r0"
 _IS_ROW: Final = "is_row"
 

@@ -6,12 +6,6 @@ precision. So units and zones stand inside the type's name in Arrow's spelling
 directory namespace has it. Reading accepts the other spellings met in the wild: a bare
 ``timestamp`` (microseconds without zone), ``timestamp(us, UTC)``,
 ``Timestamp(Microsecond, Some("UTC"))``, ``decimal128(10, 2)``, ``string``, ``boolean``.
-
-Preserves keys of a schema's JSON that Pennon does not know.
-
-They are remembered by the field's id, which stays when a field is renamed or moved. A field that
-has none (an item of a fixed-size list, the entries of a map) is remembered by its name below the
-nearest one that has.
 """
 
 from __future__ import annotations
@@ -37,6 +31,9 @@ __all__ = [
     "unknown_keys",
     "with_unknown_keys",
 ]
+
+
+# Parses JSON metadata, with errors that name key, line and column.
 
 
 def object_from_text(text: str, key: str) -> dict[str, object]:
@@ -93,6 +90,12 @@ def text_of(written: object) -> str:
     """
     return json.dumps(written, separators=(",", ":"), ensure_ascii=False)
 
+
+# Preserves keys of a schema's JSON that Pennon does not know.
+#
+# They are remembered by the field's id, which stays when a field is renamed or moved. A field that
+# has none (an item of a fixed-size list, the entries of a map) is remembered by its name below the
+# nearest one that has.
 
 _Place = tuple[int | str, ...]
 UnknownKeys = Mapping[_Place, Mapping[str, Mapping[str, object]]]

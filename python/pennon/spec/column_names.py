@@ -7,10 +7,6 @@ they add to a row, and would overwrite the column.
 
 Every door by which columns come asks here. A table of another client can have such a column all
 the same: it is read, and its rows are not changed one by one.
-
-Values as texts: in names that other writers chose, in commands, and for display.
-
-``__HIVE_DEFAULT_PARTITION__`` is NULL.
 """
 
 from __future__ import annotations
@@ -179,6 +175,8 @@ def listed_columns(text: str) -> list[str]:
     return [name for entry in entries if (name := ".".join(column_path(entry)))]
 
 
+# The table property that selects the columns with statistics: their number, or their names.
+
 STATISTICS_COLUMNS: Final = "write.statistics.columns"
 # As many as Delta counts: tables have the columns that people ask for first, and each costs
 # 20 to 40 bytes of every partition's row.
@@ -228,6 +226,8 @@ class CountedColumns:
         return any(".".join(lowered[:end]) in self.names for end in range(1, len(path) + 1))
 
 
+# The length of a CHAR or VARCHAR column, which Spark keeps in the metadata of a STRING.
+
 LENGTH_LIMIT: Final = "__CHAR_VARCHAR_TYPE_STRING"
 """The key of the metadata."""
 
@@ -263,6 +263,10 @@ class LengthLimit:
         """Print the type as users write it."""
         return f"{'CHAR' if self.is_fixed else 'VARCHAR'}({self.length})"
 
+
+# Values as texts: in names that other writers chose, in commands, and for display.
+#
+# ``__HIVE_DEFAULT_PARTITION__`` is NULL.
 
 NULL_TEXT: Final = "__HIVE_DEFAULT_PARTITION__"
 

@@ -2,25 +2,6 @@
 
 A partition's value is that of the column. A comparison of cast columns is one of the columns only
 where the casts keep the value: integers and decimals that get wider, and what is the same moment.
-
-A function of source columns that is constant over every partition, and what it reduces to.
-
-"Reduces to" means: the coarser value follows from the finer value alone, so partitions can be
-grouped by the coarser one without reading a row. The rules of reduction stand with the
-transforms; the levels of one time column are one composed transform here: ``spec_functions``.
-
-NULL rules: a reduction maps NULL to NULL; only NULL sources give NULL, except for expressions,
-which are never reduced to anything but themselves.
-
-The grouping functions of one partition spec: composed time levels first, then the rest.
-
-The levels year, month, day, hour of one column, in any order, are one composed function (reading 31
-of ``tests/conformance/readings.tsv``). A level without its coarser levels is a calendar field only.
-
-The finest grouping to which all spec versions of a scan's chosen partitions reduce.
-
-A scan over bucket(8) and bucket(16) partitions groups by bucket(8); over months and days by
-months; a field that only one of the versions has is left out.
 """
 
 from __future__ import annotations
@@ -44,6 +25,16 @@ if TYPE_CHECKING:
     from pennon.spec.partition_spec import PartitionSpec
     from pennon.spec.schema import NamespaceSchema
     from pennon.transforms.transform import Transform
+
+
+# A function of source columns that is constant over every partition, and what it reduces to.
+#
+# "Reduces to" means: the coarser value follows from the finer value alone, so partitions can be
+# grouped by the coarser one without reading a row. The rules of reduction stand with the
+# transforms; the levels of one time column are one composed transform here: ``spec_functions``.
+#
+# NULL rules: a reduction maps NULL to NULL; only NULL sources give NULL, except for expressions,
+# which are never reduced to anything but themselves.
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +174,13 @@ def _hash_alike(left: pa.DataType, right: pa.DataType) -> bool:
     return bool(left == right or are_integers)
 
 
+# The grouping functions of one partition spec: composed time levels first, then the rest.
+#
+# The levels year, month, day, hour of one column, in any order, are one composed function (reading
+# 31 of ``tests/conformance/readings.tsv``). A level without its coarser levels is a calendar field
+# only.
+
+
 @dataclass(frozen=True, slots=True)
 class SpecFunction:
     """A grouping function of a spec, and the manifest columns that hold its value.
@@ -266,6 +264,12 @@ def _levels_of(spec: PartitionSpec, source_ids: tuple[int, ...]) -> dict[str, st
         for field in spec.fields
         if field.source_ids == source_ids and field.derivation.is_level
     }
+
+
+# The finest grouping to which all spec versions of a scan's chosen partitions reduce.
+#
+# A scan over bucket(8) and bucket(16) partitions groups by bucket(8); over months and days by
+# months; a field that only one of the versions has is left out.
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,6 @@ values are no field to Lance; they take no id here either.
 
 As soon as the highest id ever given is higher than every id in use, it is kept in the schema's
 own metadata under ``pennon:highest_field_id``, so that a dropped column's id is not given again.
-
-Generates the field ids of new partition fields that the user does not name.
-
-identity gives the column's name, the others the columns' names and a word for the transform:
-``id_bucket``, ``a_b_bucket``, ``name_trunc``, ``ts_year``, ``email_expr``. A number makes the name
-unique over every spec version, because a field id is never used for another derivation.
 """
 
 from __future__ import annotations
@@ -51,6 +45,12 @@ __all__ = [
     "unique_name",
     "with_children",
 ]
+
+# Generates the field ids of new partition fields that the user does not name.
+#
+# identity gives the column's name, the others the columns' names and a word for the transform:
+# ``id_bucket``, ``a_b_bucket``, ``name_trunc``, ``ts_year``, ``email_expr``. A number makes the
+# name unique over every spec version, because a field id is never used for another derivation.
 
 _LEGAL = re.compile(r"[a-z0-9_]+")
 _ILLEGAL_RUN = re.compile(r"[^a-z0-9_]+")

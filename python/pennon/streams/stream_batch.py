@@ -2,12 +2,6 @@
 
 The first batch of a stream that begins at the table as it is has the rows of one version, those of
 all later ones, version by version, what each commit added.
-
-The rows that a commit added: fragments of leaves that the version before does not have.
-
-A commit that only adds leaves every other fragment as it was. One that puts rows into other files
-adds none: a compaction says so in its record. Whatever else takes a fragment away, or deletes rows
-of one, is a change, and of the rows that it writes nobody can say which were there before.
 """
 
 from __future__ import annotations
@@ -46,6 +40,12 @@ if TYPE_CHECKING:
     from pennon.streams.stream_start import StreamOptions
 
 __all__ = ["batch_end", "planned_batch"]
+
+# The rows that a commit added: fragments of leaves that the version before does not have.
+#
+# A commit that only adds leaves every other fragment as it was. One that puts rows into other files
+# adds none: a compaction says so in its record. Whatever else takes a fragment away, or deletes
+# rows of one, is a change, and of the rows that it writes nobody can say which were there before.
 
 _KEYS: Final = ["object_id", "location", "read_version"]
 # Procedures that put all rows of some partitions into others.

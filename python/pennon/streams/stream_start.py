@@ -100,6 +100,8 @@ class StreamPosition:
         raise MalformedMessage(why="the stream's checkpoint is that of another source")
 
 
+# The options of ``spark.readStream``: where a stream begins, and what it passes over.
+
 LATEST: Final = "latest"
 """As the first version: the one behind the newest."""
 
@@ -237,6 +239,9 @@ def _refused_option(
     table: str, option: str, value: str, why: str, advice: str
 ) -> StreamOptionRefused:
     return StreamOptionRefused(table=table, option=option, value=value, why=why, advice=advice)
+
+
+# The versions that positions of a stream are at: opened, and known again.
 
 
 def position_at(newest: Snapshot, version: int, awaited: datetime | None = None) -> StreamPosition:

@@ -12,21 +12,6 @@ is read by what its row says, a version or the newest, and both have the same ro
 leaves a table that is read; the next writer sees that the process is gone, and turns it back. The
 procedure itself can be called again, in either direction. Writers of other clients in weak mode
 know nothing of it and have to be stopped.
-
-Renews the notice of a change while its process works on it, so that it may take any time.
-
-A process that is killed, or that a failure has left without an end, renews nothing: soon the next
-writer may end what it began.
-
-Ends a change that keeps writers away and whose process is gone; then the table is written again.
-
-A column that was to be added, and a name that was to move, leave the rows as they were. A change of
-the mode is turned back: it may have gone half of its way, and both ways have the same rows.
-
-Keeps writers away while the rows of a table have to stay as they are.
-
-Whoever looks at the table behind the notice is refused. Whoever looked before is met at what he
-commits: a strong writer at the manifest, a weak one at the leaf, which he opened before he looked.
 """
 
 from __future__ import annotations
@@ -76,6 +61,11 @@ if TYPE_CHECKING:
 __all__ = ["ChangedMode", "set_transaction_mode", "settled", "without_writers"]
 
 _LOG = logging.getLogger(__name__)
+# Renews the notice of a change while its process works on it, so that it may take any time.
+#
+# A process that is killed, or that a failure has left without an end, renews nothing: soon the next
+# writer may end what it began.
+
 # So many times in the time that it lasts: a store that fails once is asked again before it is over.
 _TIMES: Final = 4
 
@@ -112,6 +102,12 @@ def renewed(location: str, change: str, storage_options: StorageOptions) -> Iter
 
 
 _ATTEMPTS: Final = 40
+# Keeps writers away while the rows of a table have to stay as they are.
+#
+# Whoever looks at the table behind the notice is refused. Whoever looked before is met at what he
+# commits: a strong writer at the manifest, a weak one at the leaf, which he opened before he
+# looked.
+
 _MAX_THREADS: Final = 8
 _LEAVES_AT_ONCE: Final = 1000
 
@@ -326,6 +322,11 @@ class _Change:
             advice="Run it again",
         )
 
+
+# Ends a change that keeps writers away and whose process is gone; then the table is written again.
+#
+# A column that was to be added, and a name that was to move, leave the rows as they were. A change
+# of the mode is turned back: it may have gone half of its way, and both ways have the same rows.
 
 _ATTEMPTS_TO_END: Final = 5
 

@@ -1,17 +1,4 @@
-"""Translates DataFusion's errors in partition expressions into Pennon's.
-
-Probe values that reveal whether an expression is not a pure function of its sources.
-
-Boundaries of every width, both signs, zero, and what text and time have of edges. Used when an
-expression is checked; no data is read.
-
-Spec: "Partition Expression".
-
-Prepares source columns for transforms: one plain array each, times in UTC.
-
-NULL rules: numbers taken from an array stand for NULL rows too and have no meaning there; the
-caller masks them.
-"""
+"""Translates DataFusion's errors in partition expressions into Pennon's."""
 
 from __future__ import annotations
 
@@ -40,6 +27,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["probes", "versions"]
+
+# Probe values that reveal whether an expression is not a pure function of its sources.
+#
+# Boundaries of every width, both signs, zero, and what text and time have of edges. Used when an
+# expression is checked; no data is read.
+#
+# Spec: "Partition Expression".
 
 # The first five stand for the other columns while one column is probed: edges among them.
 _WHOLE = (
@@ -144,6 +138,11 @@ def _decimals(data_type: pa.DataType) -> list[object]:
         if abs(value) <= largest
     ]
 
+
+# Prepares source columns for transforms: one plain array each, times in UTC.
+#
+# NULL rules: numbers taken from an array stand for NULL rows too and have no meaning there; the
+# caller masks them.
 
 INT64_DIGITS = 18
 

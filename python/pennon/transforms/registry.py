@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_transform"]
 
+# Parses and writes transforms as SQL: ``months(ordered_at)``, ``bucket(16, customer_id)``.
+
 _Argument = dict[str, object]
 # Both are typed as if the name belonged to the transform.
 _NAME: Final = (

@@ -12,12 +12,6 @@ NULL satisfy the comparison. So a transform writes ``project_values`` only.
 
 Nobody outside this package asks which transform one is: what differs between them is a property
 or a method here, with the default that is safe for a new one.
-
-Projects comparisons through a monotone transform.
-
-``c < 25`` is ``c <= 24`` for integers, so its rows lie in partitions up to that of 24. The step
-to the neighbouring value makes the bounds as narrow as they can be. NULL rules: the conditions
-are NULL for NULL.
 """
 
 from __future__ import annotations
@@ -517,6 +511,12 @@ def _spelled(parameter: int | str) -> str:
         return exp.Literal.string(parameter).sql(dialect="spark")
     return str(parameter)
 
+
+# Projects comparisons through a monotone transform.
+#
+# ``c < 25`` is ``c <= 24`` for integers, so its rows lie in partitions up to that of 24. The step
+# to the neighbouring value makes the bounds as narrow as they can be. NULL rules: the conditions
+# are NULL for NULL.
 
 _WIDE = decimal.Context(prec=100)
 

@@ -2,13 +2,6 @@
 
 The path of a Unix socket has at most 107 bytes. The temporary folder of a container on YARN is
 longer than that, so the system's own folders for temporary files are next in turn.
-
-A worker's own folder for temporary files, which goes with it or after it.
-
-Rows that do not fit the memory are written to files, some of them by DataFusion and by Lance. What
-a killed worker had written, gigabytes perhaps, would stay for ever. So all of it goes into one
-folder, on which the process holds a lock until it is gone, however it ends: the next worker removes
-the folders that nobody holds.
 """
 
 from __future__ import annotations
@@ -34,6 +27,13 @@ __all__ = [
     "socket_in_new_folder",
     "temporary_files_in_own_folder",
 ]
+
+# A worker's own folder for temporary files, which goes with it or after it.
+#
+# Rows that do not fit the memory are written to files, some of them by DataFusion and by Lance.
+# What a killed worker had written, gigabytes perhaps, would stay for ever. So all of it goes into
+# one folder, on which the process holds a lock until it is gone, however it ends: the next worker
+# removes the folders that nobody holds.
 
 _FILE_PREFIX: Final = "pennon-files-"
 _FILES_FOLDER: Final = re.compile(f"{_FILE_PREFIX}[0-9a-z_]+")

@@ -4,16 +4,6 @@ A connection that its other side closes cancels its request; a query that cannot
 the process (``worker/server.py``). A request that fails is answered with an ``X`` frame, in
 mid-stream too, and the connection goes on; a refused stream of rows and bytes that are no message
 end it.
-
-The requests that are running, and whether a client still waits for each.
-
-A query looks for its cancellation between two batches. An aggregate over a join that multiplies
-rows may compute for hours before its first one, and no call reaches into DataFusion: only the end
-of the process stops it. So the process retires: it informs its JVM, which starts another one for
-what comes, and it ends with the last of its other requests. Until then the thread of what nobody
-waits for has the least priority, so that it takes little of the processors from the others.
-
-A process without requests gives back the memory that it kept for the next ones.
 """
 
 from __future__ import annotations
@@ -36,6 +26,16 @@ from pennon.worker.wire.framing import ConnectionClosed, FrameKind, FrameSocket,
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+# The requests that are running, and whether a client still waits for each.
+#
+# A query looks for its cancellation between two batches. An aggregate over a join that multiplies
+# rows may compute for hours before its first one, and no call reaches into DataFusion: only the end
+# of the process stops it. So the process retires: it informs its JVM, which starts another one for
+# what comes, and it ends with the last of its other requests. Until then the thread of what nobody
+# waits for has the least priority, so that it takes little of the processors from the others.
+#
+# A process without requests gives back the memory that it kept for the next ones.
 
 # A query that gives batches stops by itself in this time.
 _GRACE_SECONDS: Final = 0.5

@@ -1,11 +1,4 @@
-"""The columns that a query reads: Spark's pruned schema with the namespace's field ids.
-
-Fills in columns that the rows of a write leave out, where they have a DEFAULT.
-
-A default is the text of Spark SQL that stands in the column's metadata. It is computed once per
-write, as Spark does for a statement; times are those of a session in UTC. NULL is the default of a
-column without one.
-"""
+"""The columns that a query reads: Spark's pruned schema with the namespace's field ids."""
 
 from __future__ import annotations
 
@@ -47,6 +40,9 @@ __all__ = [
     "with_defaults",
     "with_field_ids",
 ]
+
+
+# The columns of a stream that is written: Spark checks those of statements alone.
 
 
 def check_stream_columns(table: str, stream: pa.Schema, columns: pa.Schema) -> None:
@@ -105,6 +101,12 @@ def _check_below(table: str, given: pa.DataType, own: pa.DataType, path: tuple[s
 def _spelled(path: tuple[str, ...]) -> str:
     return ".".join(map(quoted, path))
 
+
+# Fills in columns that the rows of a write leave out, where they have a DEFAULT.
+#
+# A default is the text of Spark SQL that stands in the column's metadata. It is computed once per
+# write, as Spark does for a statement; times are those of a session in UTC. NULL is the default of
+# a column without one.
 
 _ONE_ROW = pa.record_batch({"row": pa.array([0], pa.int64())})
 _NOW = (exp.CurrentTimestamp, exp.CurrentDate)
@@ -176,6 +178,9 @@ def _is_assignable(given: pa.DataType, target: pa.DataType) -> bool:
 def _is_number(data_type: pa.DataType) -> bool:
     is_of = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     return any(test(data_type) for test in is_of)
+
+
+# Paths of nested columns as Spark spells them: ``a.element.x``, ``m.key``, ``m.value``.
 
 
 def find_column(schema: NamespaceSchema, path: Sequence[str]) -> SchemaField | None:
@@ -255,6 +260,8 @@ def _shown(above: pa.DataType | None, at: int, field: pa.Field) -> str:
         return str(field.name)
     return ("key", "value")[at] if pa.types.is_map(above) else "element"
 
+
+# Changes of one column of a schema, at any depth; the other columns stay as they are.
 
 Edit = Callable[[pa.Field], pa.Field | None]
 

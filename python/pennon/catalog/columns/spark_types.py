@@ -7,22 +7,6 @@ such metadata, where Spark looks for it; inside of another type there is no plac
 
 A column whose type, or a part of it, Spark lacks is hidden as a whole, so that the others are read.
 TIME has a unit for each of four precisions; Spark has the type only where a setting says so.
-
-The types of new columns that come as an Arrow schema, as Lance stores them.
-
-Lance stores texts and bytes without views and decimals of 128 bits or more, so a column of another
-form of the same values becomes one of these. Polars gives its texts as views.
-
-Keeps texts to the lengths of CHAR and VARCHAR columns, as Spark's own writes do.
-
-Spark does so in statements. Streams it leaves to the table, and others than Spark know no lengths.
-Spaces at the end that are too many are cut off, any other character is an error; what CHAR lacks is
-filled up with spaces.
-
-Refuses texts that are not UTF-8, which Lance takes and nobody can read afterwards.
-
-Spark keeps whatever bytes a STRING is made of: the lines of a file in another encoding, a cast of a
-BINARY. Parquet files may have such texts, too, and Arrow reads them without a look.
 """
 
 from __future__ import annotations
@@ -62,6 +46,11 @@ __all__ = [
     "with_length_limits",
     "within_lengths",
 ]
+
+# The types of new columns that come as an Arrow schema, as Lance stores them.
+#
+# Lance stores texts and bytes without views and decimals of 128 bits or more, so a column of
+# another form of the same values becomes one of these. Polars gives its texts as views.
 
 _OF_VIEWS: Final[Mapping[pa.DataType, pa.DataType]] = {
     pa.string_view(): pa.utf8(),
@@ -110,6 +99,13 @@ def _stored_type(data_type: pa.DataType) -> pa.DataType:
     if pa.types.is_decimal32(data_type) or pa.types.is_decimal64(data_type):
         return pa.decimal128(data_type.precision, data_type.scale)
     return _OF_VIEWS.get(data_type, data_type)
+
+
+# Keeps texts to the lengths of CHAR and VARCHAR columns, as Spark's own writes do.
+#
+# Spark does so in statements. Streams it leaves to the table, and others than Spark know no
+# lengths. Spaces at the end that are too many are cut off, any other character is an error; what
+# CHAR lacks is filled up with spaces.
 
 
 def with_length_limits(columns: pa.Schema, table_columns: pa.Schema) -> pa.Schema:
@@ -179,6 +175,12 @@ def _within(texts: pa.Array, limit: LengthLimit, column: str, table: str) -> pa.
     return pc.utf8_rpad(texts, limit.length, " ") if limit.is_fixed else texts
 
 
+# Refuses texts that are not UTF-8, which Lance takes and nobody can read afterwards.
+#
+# Spark keeps whatever bytes a STRING is made of: the lines of a file in another encoding, a cast of
+# a BINARY. Parquet files may have such texts, too, and Arrow reads them without a look.
+
+
 def valid_texts(batches: Iterable[pa.RecordBatch], table: str) -> Iterator[pa.RecordBatch]:
     """Give the rows, up to one with a text that is none.
 
@@ -210,6 +212,8 @@ def _has_texts(data_type: pa.DataType) -> bool:
     children = (data_type.field(at).type for at in range(data_type.num_fields))
     return is_text(data_type) or any(map(_has_texts, children))
 
+
+# Bounds of columns as Spark writes them into its own catalog (``CatalogColumnStat``).
 
 _YEAR_DIGITS: Final = 4
 _BOUNDED: Final = (

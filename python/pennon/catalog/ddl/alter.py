@@ -5,19 +5,6 @@ Leaves are not touched; `column_changes` decides which changes of columns are sa
 A column that the partition fields need may be promoted, where equal values keep one partition
 value; the same commit makes a spec version with wider result types. It is dropped only once the
 newest spec does without it: older specs keep the partition values that they recorded.
-
-One change of a column by ALTER TABLE: the changed schema, or why it is refused.
-
-Leaves are not touched. A column that a leaf lacks reads NULL, or the DEFAULT that it was added
-with; a renamed one is found by its field id; a narrower type is promoted.
-
-NOT NULL is never set where it was not, since rows that are stored may be NULL. It may come with an
-added column where the rows that are there have a value: the DEFAULT, or no row.
-
-The table property ``write.order`` in CREATE and ALTER TABLE: validated, and kept up to date.
-
-A renamed column keeps its place in the order. A column of the order cannot be dropped. A promoted
-one stays: what was written before in the narrower type no longer counts as sorted.
 """
 
 from __future__ import annotations
@@ -85,6 +72,14 @@ __all__ = [
     "checked_order",
     "followed_order",
 ]
+
+# One change of a column by ALTER TABLE: the changed schema, or why it is refused.
+#
+# Leaves are not touched. A column that a leaf lacks reads NULL, or the DEFAULT that it was added
+# with; a renamed one is found by its field id; a narrower type is promoted.
+#
+# NOT NULL is never set where it was not, since rows that are stored may be NULL. It may come with
+# an added column where the rows that are there have a value: the DEFAULT, or no row.
 
 _RESHAPING = frozenset({"rename_column", "update_type", "delete_column"})
 _ColumnChange = Mapping[str, object]
@@ -330,6 +325,12 @@ def _is_numeric_widening(old_type: pa.DataType, new_type: pa.DataType) -> bool:
     return any(kind(old_type) and kind(new_type) for kind in kinds)
 
 
+# The table property ``write.order`` in CREATE and ALTER TABLE: validated, and kept up to date.
+#
+# A renamed column keeps its place in the order. A column of the order cannot be dropped. A promoted
+# one stays: what was written before in the narrower type no longer counts as sorted.
+
+
 def checked_order(properties: Mapping[str, str], schema: NamespaceSchema) -> dict[str, str]:
     """Give the properties with a write order in full words.
 
@@ -369,6 +370,9 @@ def followed_order(
             advice="Change the order first: ALTER TABLE … WRITE ORDERED BY, or WRITE UNORDERED",
         )
     return {} if str(renamed) == stored[WRITE_ORDER] else {WRITE_ORDER: str(renamed)}
+
+
+# The table property ``write.statistics.columns`` of a statement: it has to name columns.
 
 
 def check_counted_columns(

@@ -1,14 +1,4 @@
-"""Registration of an existing table under a name.
-
-A table that another one replaces whose rows were made of it: REPLACE TABLE t AS SELECT … FROM t.
-
-Rows that were committed since the query read the table are not among the new ones, and would be
-lost; a column that was dropped since would be there again. So nothing is written to it any more
-while the name moves, and the name does not move where anything was written since. A query that does
-not read the table takes whatever comes first.
-
-A weak table keeps no versions of its partitions to compare: it is not replaced by its own rows.
-"""
+"""Registration of an existing table under a name."""
 
 from __future__ import annotations
 
@@ -49,6 +39,15 @@ if TYPE_CHECKING:
     from pennon.manifest.format.properties import NamedAt
 
 __all__ = ["check_sources_stand", "register_table", "unchanged_since_read"]
+
+# A table that another one replaces whose rows were made of it: REPLACE TABLE t AS SELECT … FROM t.
+#
+# Rows that were committed since the query read the table are not among the new ones, and would be
+# lost; a column that was dropped since would be there again. So nothing is written to it any more
+# while the name moves, and the name does not move where anything was written since. A query that
+# does not read the table takes whatever comes first.
+#
+# A weak table keeps no versions of its partitions to compare: it is not replaced by its own rows.
 
 _EVERY_ROW = ((),)
 

@@ -1,11 +1,6 @@
 """Statements that Pennon's tables do not support, and what to use instead.
 
 Such statements are Spark's for tables with directories as partitions, or another table format's.
-
-Table properties of other formats that would have no effect here.
-
-Whoever sets one counts on what it does there. So the families of names that Iceberg and Delta keep
-for themselves are refused, but for those that Pennon reads; all other names are the user's.
 """
 
 from __future__ import annotations
@@ -22,6 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = ["check_names", "not_supported"]
+
+# Table properties of other formats that would have no effect here.
+#
+# Whoever sets one counts on what it does there. So the families of names that Iceberg and Delta
+# keep for themselves are refused, but for those that Pennon reads; all other names are the user's.
 
 _FAMILIES: Final = ("write.", "read.", "commit.", "history.", "gc.", "delta.")
 # The collation that Spark gives to columns which state none, and the only one that is stored.

@@ -3,11 +3,6 @@
 A creation is all or nothing: the namespace is made in a fresh folder, and put at its place and
 registered under its name as the last step. A drop forgets the name first and deletes the files
 afterwards.
-
-The definition of a new table, validated before anything is written.
-
-What would be accepted and then not be so is refused: another format, a table whose files outlive
-it, a transaction mode that is none, a name that cannot be typed again.
 """
 
 from __future__ import annotations
@@ -64,6 +59,11 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
 
 __all__ = ["drop", "evolves_by", "publish"]
+
+# The definition of a new table, validated before anything is written.
+#
+# What would be accepted and then not be so is refused: another format, a table whose files outlive
+# it, a transaction mode that is none, a name that cannot be typed again.
 
 # Spark names its own default, parquet, where saveAsTable is given no format.
 _FORMATS: Final = frozenset({"lance", "pennon", "parquet"})
@@ -129,6 +129,9 @@ def check_new_table(table: str, properties: Mapping[str, str]) -> None:
             why=f"'transaction' = '{transaction}' is neither strong nor weak",
             advice="Write one of these, or leave the property out",
         )
+
+
+# The columns that WITH SCHEMA EVOLUTION adds or widens, and how it casts the new values.
 
 
 def evolves_by(name: str, snapshot: Snapshot, change: Mapping[str, object]) -> bool:

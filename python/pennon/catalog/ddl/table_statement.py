@@ -226,6 +226,9 @@ class _Words:
         return TagSyntax(text=self._text, why=why, form=self.form)
 
 
+# Creates, replaces and drops tags of a table; none of them is a commit.
+
+
 def change_tag(catalog: Catalog, identifier: Name, asked: TagChange) -> Tag | None:
     """Make, move or drop a tag.
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PlainTable", "append_plain", "stage_plain"]
 
+# Commits to the main branch of a plain Lance dataset, each made exactly once.
+
 _COMMIT: Final = "pennon.commit"
 _COMMITTING: Final = threading.Lock()
 # The commits that were refused and whose files nobody has removed yet, the latest ones.

@@ -3,23 +3,6 @@
 A write is checked, staged by its tasks, and then committed or aborted. Nothing that is staged is
 visible; one commit shows all of it. Both doors come here: Spark's requests
 (``worker/requests/write_requests.py``) and the Python API (``namespace/``).
-
-The partitions that an overwrite or a delete replaces as a whole, or the refusal.
-
-A condition decides a partition where its values alone imply that every row satisfies it, or that
-none does. NULL rules: rows for which the condition is NULL are kept, as SQL has it.
-
-Rows that another writer appends meanwhile to a new partition are no conflict: the overwrite came
-first, unless somebody may have read them before it commits. Rows appended to a partition that goes
-are one, and so are rows that come meanwhile to a partition which the overwrite makes: two
-overwrites of one new partition never leave the rows of both.
-
-Atomic changes of table names: REPLACE TABLE and RENAME TABLE.
-
-In a directory namespace each is one commit of its manifest, so that a table never has two names,
-nor none. Other implementations of the interface can only forget and register: there a crash in
-between leaves a table without a name, which its path still opens, and not one with two, of which
-either DROP would delete the files.
 """
 
 from __future__ import annotations
@@ -73,6 +56,17 @@ __all__ = [
     "take_name",
     "whole_partitions",
 ]
+
+
+# The partitions that an overwrite or a delete replaces as a whole, or the refusal.
+#
+# A condition decides a partition where its values alone imply that every row satisfies it, or that
+# none does. NULL rules: rows for which the condition is NULL are kept, as SQL has it.
+#
+# Rows that another writer appends meanwhile to a new partition are no conflict: the overwrite came
+# first, unless somebody may have read them before it commits. Rows appended to a partition that
+# goes are one, and so are rows that come meanwhile to a partition which the overwrite makes: two
+# overwrites of one new partition never leave the rows of both.
 
 
 def whole_partitions(
@@ -186,6 +180,14 @@ def _keys(snapshot: Snapshot) -> str:
     named = [snapshot.schema.field_by_id(id_) for field in fields for id_ in field.source_ids]
     columns = dict.fromkeys(str(schema_field) for schema_field in named if schema_field is not None)
     return ", ".join(columns) or "TRUE: the table has one partition"
+
+
+# Atomic changes of table names: REPLACE TABLE and RENAME TABLE.
+#
+# In a directory namespace each is one commit of its manifest, so that a table never has two names,
+# nor none. Other implementations of the interface can only forget and register: there a crash in
+# between leaves a table without a name, which its path still opens, and not one with two, of which
+# either DROP would delete the files.
 
 
 def named_at(catalog: Catalog, identifier: Name, location: str) -> NamedAt | None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["STORED_TABLES", "stored_table"]
 
 
+# A read-only table over a namespace of the older draft.
+
+
 @dataclass(frozen=True, slots=True)
 class DraftTable(PartitionedTable):
     """A namespace of the draft at one version of its manifest."""

@@ -1,9 +1,4 @@
-"""A table as SQL names it: a partitioned namespace or a plain dataset at one version.
-
-Opens a table by its location alone, and says of one that was dropped meanwhile that it was.
-
-The tasks of a write do so as well: nothing here looks a name up in a catalog.
-"""
+"""A table as SQL names it: a partitioned namespace or a plain dataset at one version."""
 
 from __future__ import annotations
 
@@ -67,6 +62,10 @@ __all__ = [
     "reopen_newest",
     "told_changes",
 ]
+
+# Opens a table by its location alone, and says of one that was dropped meanwhile that it was.
+#
+# The tasks of a write do so as well: nothing here looks a name up in a catalog.
 
 DROPPED: Final = "it was dropped meanwhile"
 """What is said of a table that was there when a statement began."""
@@ -359,6 +358,8 @@ def _tagged(table: str, location: str, name: str, storage: Mapping[str, str]) ->
     return tags[name].version
 
 
+# The changes that commits made to the rows of a table, for Python and for CALL.
+
 _OF_COMMIT = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
@@ -423,6 +424,8 @@ def told_changes(changes: pa.Table) -> Iterator[tuple[str, int, int, str]]:
 def _text(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
+
+# The range of commits that a change feed covers, as SQL states it: by versions, tags or times.
 
 # Delta counts versions from 0: what is read from there on is everything.
 _BEFORE_THE_FIRST: Final = "0"

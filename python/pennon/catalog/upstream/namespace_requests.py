@@ -1,9 +1,4 @@
-"""Requests of ``lance_namespace``, which are models or plain mappings, and its error classes.
-
-Partitions as child namespaces: a partitioned table, its spec versions and their partitions.
-
-To Spark the name of a partitioned namespace is a table's, so that nothing is listed below it.
-"""
+"""Requests of ``lance_namespace``, which are models or plain mappings, and its error classes."""
 
 from __future__ import annotations
 
@@ -100,6 +95,9 @@ def refused_inside(
     return upstream_errors.UnsupportedOperationError(message)
 
 
+# The leaf version that a request of ``lance_namespace`` reads, and its location.
+
+
 def read_place(snapshot: Snapshot, path: Sequence[str]) -> tuple[int | None, str | None]:
     """Give the version at which a snapshot reads a leaf, and where it is.
 
@@ -157,6 +155,10 @@ def at_read_version(
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
+
+# Partitions as child namespaces: a partitioned table, its spec versions and their partitions.
+#
+# To Spark the name of a partitioned namespace is a table's, so that nothing is listed below it.
 
 _SHOWN = 5
 

@@ -37,6 +37,8 @@ __all__ = [
     "say_no_tables",
 ]
 
+# The table argument of a command: ``--root lake shop.orders``, or a path.
+
 Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 
 

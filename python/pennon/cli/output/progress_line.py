@@ -18,6 +18,8 @@ from pennon.maintenance.leaves.leaf_files import Progress, no_progress
 
 __all__ = ["pager_of", "progress_line", "show_lines"]
 
+# Shows a result that is larger than the terminal, by ``$PAGER`` or ``less``.
+
 # Lines are not folded, so that columns stay below each other, and stay on the screen behind it.
 _LESS: Final = ("less", "-S", "-X", "-F")
 

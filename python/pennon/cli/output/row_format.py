@@ -133,6 +133,8 @@ def _set(cells: Sequence[str], widths: Sequence[int], is_number: Sequence[bool])
         yield blanks + cell if right else cell + blanks
 
 
+# The description of a table that ``pennon describe`` prints.
+
 _MOST_SHOWN: Final = 8
 _BAR: Final = 24
 _WIDEST_NAME: Final = 48

@@ -2,13 +2,6 @@
 
 Every operator of the tree works key by key: its rows under a key follow from its inputs' rows
 under that key. What does not reach an input of the tree cannot change a row of its output.
-
-The scans whose partitioning no operator of a query uses, so that any leaves are read together.
-
-Spark matches what a scan reports with the keys of the operators above it. An aggregate or a window
-that the resolver could not serve Spark cannot either, but where an operator is between them that
-the resolver does not know. Of joins Spark serves some by shuffling one side onto the other: what is
-beside the scan may be another source's table, or compared under an expression.
 """
 
 from __future__ import annotations
@@ -46,6 +39,9 @@ if TYPE_CHECKING:
 
     from pennon.grouping.resolve.verdict import Verdict
     from pennon.plan import PlanNode
+
+
+# The resolved key groups: the scans of each, and the operators that it serves.
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +150,9 @@ class DerivedKeys:
         )
 
 
+# Turns a partitioning that no further operator uses into a key group, or drops it.
+
+
 @dataclass(frozen=True, slots=True)
 class KeyedGroup:
     """A group that needs a derived key.
@@ -256,6 +255,13 @@ def _is_served_by_spark(plan: Plan, partitioning: Partitioning, scan: int) -> bo
         )
     )
 
+
+# The scans whose partitioning no operator of a query uses, so that any leaves are read together.
+#
+# Spark matches what a scan reports with the keys of the operators above it. An aggregate or a
+# window that the resolver could not serve Spark cannot either, but where an operator is between
+# them that the resolver does not know. Of joins Spark serves some by shuffling one side onto the
+# other: what is beside the scan may be another source's table, or compared under an expression.
 
 ComparedColumns = frozenset[int] | None
 """The attributes by which a join meets; None where that is not known, or it is no join."""

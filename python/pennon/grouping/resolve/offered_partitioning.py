@@ -134,6 +134,9 @@ class Partitioning:
         )
 
 
+# The functions that two inputs of a join or a union have in common.
+
+
 def meeting_functions(
     left: Partitioning, right: Partitioning, join: Join
 ) -> tuple[PartitionExpression, ...]:

@@ -1,18 +1,4 @@
-"""A join under resolution: whether its sides are co-partitioned as they are.
-
-Resolves which scans of a query share a derived key, and which operators it serves.
-
-For people: docs/joins.md.
-
-A fold over the plan: what is known at a node follows from the node and from what is known at its
-children. A join whose equated attributes carry a common reduction of both sides' expressions
-satisfies what it requires, and offers the two sides' partitionings as one; each further join,
-aggregate or window can only narrow it, and every member follows. A join that is not satisfied ends
-the partitionings below it: its shuffle loses them.
-
-NULL rules: the key is never NULL (NULL is hashed as a value of its own), so ``=`` and ``<=>``
-are served alike; the real conjuncts stay in the join.
-"""
+"""A join under resolution: whether its sides are co-partitioned as they are."""
 
 from __future__ import annotations
 
@@ -58,6 +44,9 @@ from pennon.plan import (
 
 if TYPE_CHECKING:
     Columns = Sequence[tuple[int, int]]
+
+
+# The result of resolving one operator: an immutable value that its parent uses.
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +309,20 @@ def _computed(
                 PartitionExpression(expression.function, columns, {position: arguments})
             )
     return Partitioning(tuple(expressions)) if expressions else None
+
+
+# Resolves which scans of a query share a derived key, and which operators it serves.
+#
+# For people: docs/joins.md.
+#
+# A fold over the plan: what is known at a node follows from the node and from what is known at its
+# children. A join whose equated attributes carry a common reduction of both sides' expressions
+# satisfies what it requires, and offers the two sides' partitionings as one; each further join,
+# aggregate or window can only narrow it, and every member follows. A join that is not satisfied
+# ends the partitionings below it: its shuffle loses them.
+#
+# NULL rules: the key is never NULL (NULL is hashed as a value of its own), so ``=`` and ``<=>`` are
+# served alike; the real conjuncts stay in the join.
 
 
 def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:

@@ -4,13 +4,6 @@ By merge on read a row goes by its fragment's deletion vector; the fragment's fi
 are, and a fragment without a row left goes as a whole. By copy on write a fragment goes as soon as
 one of its rows does, and another comes with the rest. New rows are new fragments. Only touched
 fragments change, so a reader of the version before sees what it saw.
-
-The row addresses before and after a rewrite.
-
-A rewrite takes fragments out of a leaf and adds others with the same rows, beside a file that
-records for each new row which of the old ones it is; it is empty where the rows kept their order.
-The file is no part of any version: only statements that ran while the rewrite was made ask for it,
-and vacuum takes it in its time. Without it nothing is known of where a row went.
 """
 
 from __future__ import annotations
@@ -47,6 +40,8 @@ __all__ = [
     "moved",
     "record_places",
 ]
+
+# Rewrites a fragment without its deleted rows: copy on write.
 
 _FRAGMENT_BITS: Final = 32
 
@@ -123,6 +118,13 @@ def _rows(
         if rows.num_rows:
             yield rows
 
+
+# The row addresses before and after a rewrite.
+#
+# A rewrite takes fragments out of a leaf and adds others with the same rows, beside a file that
+# records for each new row which of the old ones it is; it is empty where the rows kept their order.
+# The file is no part of any version: only statements that ran while the rewrite was made ask for
+# it, and vacuum takes it in its time. Without it nothing is known of where a row went.
 
 _PLACE: Final = "place"
 

@@ -2,13 +2,6 @@
 
 A table has many leaves and few versions of its schema. Matching the fields and rewriting a filter
 for one leaf costs as much as reading it does where it has few rows.
-
-A filter over the namespace's columns, rewritten for one leaf.
-
-NULL rule: a column that the leaf lacks has its initial default in every row, or NULL, here as in
-the rows that are read.
-A column that the leaf stores in a narrower type is promoted before it is compared, so that a
-literal of the wider type never overflows.
 """
 
 from __future__ import annotations
@@ -44,6 +37,12 @@ if TYPE_CHECKING:
     from pennon.leaf.schema.reconciliation import LeafMatching
 
 __all__ = ["LeafView", "LeafViews", "arrow_cast", "lacking", "leaf_name"]
+
+# A filter over the namespace's columns, rewritten for one leaf.
+#
+# NULL rule: a column that the leaf lacks has its initial default in every row, or NULL, here as in
+# the rows that are read. A column that the leaf stores in a narrower type is promoted before it is
+# compared, so that a literal of the wider type never overflows.
 
 _TYPE_NAMES = {
     pa.bool_(): "Boolean",

@@ -9,14 +9,6 @@ the leaf: it comes with the order to read it (``leaf/read/metadata_columns.py``)
 
 Iceberg's names of a row's place and of its spec, ``_file``, ``_pos`` and ``_spec_id``, are read as
 the columns here that tell the same.
-
-The constant columns of a leaf, as text within a split.
-
-The manifest knows the partition tuple and the spec version of a leaf; a task knows only what it is
-told. Each value is a text that keeps it exactly: numbers of days, microseconds and bits of floats
-as numbers, bytes in hexadecimal.
-
-NULL rules: NULL is null; what was not written is NULL, and so is a tuple without any field.
 """
 
 from __future__ import annotations
@@ -52,6 +44,14 @@ __all__ = [
     "name_in_lance",
     "named_metadata_column",
 ]
+
+# The constant columns of a leaf, as text within a split.
+#
+# The manifest knows the partition tuple and the spec version of a leaf; a task knows only what it
+# is told. Each value is a text that keeps it exactly: numbers of days, microseconds and bits of
+# floats as numbers, bytes in hexadecimal.
+#
+# NULL rules: NULL is null; what was not written is NULL, and so is a tuple without any field.
 
 _LONG_BITS: Final = 64
 

@@ -2,22 +2,6 @@
 
 NULL rule: a column that the leaf lacks reads as NULL. Nothing is collected: the reader pulls,
 Lance decodes a few batches ahead, within a bound in bytes.
-
-Which columns of a leaf are read late: for the rows that satisfy a filter, and not for all.
-
-On a local disk Lance fetches everything wider than eight bytes late. Of decimals that takes twice
-the time even where one row of 200 satisfies the filter, and four times where most do; of texts it
-is the faster way up to one row of eight.
-
-The rows of the smallest leaves, kept in memory from query to query.
-
-Lance takes a quarter of a millisecond for a leaf, however few rows it has: of a query over hundreds
-of such leaves that is most of the worker's time. A leaf at a version never changes. What was read
-of it is kept, column by column, in a small part of the memory that queries may take.
-
-Fetches the rows of a large leaf that have a key: the key's column first, the others of few rows.
-
-Of a leaf where more than a few rows have one, the rest is not fetched row by row, but all is read.
 """
 
 from __future__ import annotations
@@ -59,6 +43,12 @@ __all__ = [
     "scan_view",
 ]
 
+# Which columns of a leaf are read late: for the rows that satisfy a filter, and not for all.
+#
+# On a local disk Lance fetches everything wider than eight bytes late. Of decimals that takes twice
+# the time even where one row of 200 satisfies the filter, and four times where most do; of texts it
+# is the faster way up to one row of eight.
+
 _EARLY_BYTES: Final = 64
 
 
@@ -92,6 +82,12 @@ def _width(stored: pa.DataType) -> int | None:
     except ValueError:
         return None
 
+
+# The rows of the smallest leaves, kept in memory from query to query.
+#
+# Lance takes a quarter of a millisecond for a leaf, however few rows it has: of a query over
+# hundreds of such leaves that is most of the worker's time. A leaf at a version never changes. What
+# was read of it is kept, column by column, in a small part of the memory that queries may take.
 
 _MOST_BYTES: Final = 64 << 20
 _SHARE_OF_POOL: Final = 16
@@ -217,6 +213,11 @@ def forget_leaves() -> None:
     _kept.forget(lambda _: True)
     forget_opened()
 
+
+# Fetches the rows of a large leaf that have a key: the key's column first, the others of few rows.
+#
+# Of a leaf where more than a few rows have one, the rest is not fetched row by row, but all is
+# read.
 
 _LEAST_ROWS: Final = 1 << 15
 _ROWS_OF_ONE: Final = 16

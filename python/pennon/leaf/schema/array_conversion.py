@@ -1,12 +1,4 @@
-"""Converts the Arrow arrays of a leaf to exactly the read types; matching ones are not copied.
-
-Store assignment: which types a column takes without an explicit CAST.
-
-The rules are those of an INSERT in ANSI Spark, and two are narrower, as in other libraries for
-tables in Python: nothing but text becomes text by itself, and a value is refused where it would
-lose a part. Arrow's own casts go further: they read numbers and dates from text, take bytes for
-text, and integers for days and microseconds.
-"""
+"""Converts the Arrow arrays of a leaf to exactly the read types; matching ones are not copied."""
 
 from __future__ import annotations
 
@@ -24,6 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["check_stored", "convert_batch", "relabelled", "stored_as"]
+
+# Store assignment: which types a column takes without an explicit CAST.
+#
+# The rules are those of an INSERT in ANSI Spark, and two are narrower, as in other libraries for
+# tables in Python: nothing but text becomes text by itself, and a value is refused where it would
+# lose a part. Arrow's own casts go further: they read numbers and dates from text, take bytes for
+# text, and integers for days and microseconds.
 
 # The most digits of an unsigned integer of 64 bits.
 _INTEGER_DIGITS = 20

@@ -3,21 +3,6 @@
 A data file numbers its columns by the schema that it was written with; a fragment lists those
 numbers. The numbers are known to Lance alone, so a fragment can be moved to a leaf that numbers
 its fields differently (one of another client, or one that was made meanwhile) by its list alone.
-
-The parts of Lance's protobuf ``message Field`` that Pennon changes.
-
-A Lance schema pickles as these messages, and pylance has no other way to join or change fields. The
-fields that are named here are those of ``protos/file.proto`` of Lance; all others of a message stay
-as they are, for Protocol Buffers keep what they do not know.
-
-Lists in the place of list views, which neither Arrow's casts nor Lance take at any depth.
-
-Arrow's cast of a view leaves the last offset of the list out, and Lance ends in a panic.
-
-Maps the columns of an existing dataset to the namespace's by name, for adoption.
-
-Once its fields state the namespace's ids, renaming a column of the table no longer matters to it.
-The ids it stated before, of another namespace, mean nothing here and are overwritten.
 """
 
 from __future__ import annotations
@@ -63,6 +48,9 @@ __all__ = [
 ]
 
 
+# States the namespace's field ids in the schema of an existing leaf.
+
+
 def state_field_ids(
     dataset: lance.LanceDataset, ids: Mapping[int, int], *, detached: bool
 ) -> lance.LanceDataset:
@@ -84,6 +72,12 @@ def state_field_ids(
         detached=detached,
     )
 
+
+# The parts of Lance's protobuf ``message Field`` that Pennon changes.
+#
+# A Lance schema pickles as these messages, and pylance has no other way to join or change fields.
+# The fields that are named here are those of ``protos/file.proto`` of Lance; all others of a
+# message stay as they are, for Protocol Buffers keep what they do not know.
 
 _NO_PARENT: Final = -1
 
@@ -172,6 +166,11 @@ def changed(
     return bytes(field.SerializeToString())
 
 
+# Lists in the place of list views, which neither Arrow's casts nor Lance take at any depth.
+#
+# Arrow's cast of a view leaves the last offset of the list out, and Lance ends in a panic.
+
+
 def without_views(array: pa.Array) -> pa.Array:
     """Give the same values with large lists where views were; without one they are not copied.
 
@@ -243,6 +242,11 @@ def _has_view(data_type: pa.DataType) -> bool:
 def _is_view(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_list_view(data_type) or pa.types.is_large_list_view(data_type))
 
+
+# Maps the columns of an existing dataset to the namespace's by name, for adoption.
+#
+# Once its fields state the namespace's ids, renaming a column of the table no longer matters to it.
+# The ids it stated before, of another namespace, mean nothing here and are overwritten.
 
 # Unknown columns of a migrated leaf state ids from here on: no schema ever gets so far.
 _FOREIGN_IDS = 1 << 30

@@ -10,10 +10,6 @@ the leaf lacks is NULL, a narrower type is promoted, unknown fields are ignored.
 Below a column whose stated id is Lance's number of it, as in the leaves that Pennon makes, a field
 states its id only where it is not the number. So the number of a silent field there is its id,
 unless another field states that number, and the name of a dropped field finds nothing.
-
-Which stored types promote to which: every value keeps its meaning and stays distinct.
-
-NULL rule: NULL stays NULL in every type, so a leaf's column of type null promotes to anything.
 """
 
 from __future__ import annotations
@@ -52,6 +48,9 @@ __all__ = [
 ]
 
 
+# The stored form of a namespace's column in a leaf.
+
+
 def plain_field(column: pa.Field) -> pa.Field:
     """Give a field as a leaf stores it: without the stated ids, which a leaf states once.
 
@@ -87,6 +86,10 @@ def _without_metadata(column: pa.Field) -> pa.Field:
     plain = column.with_type(with_children(column.type, children))
     return plain.with_metadata(None)
 
+
+# Which stored types promote to which: every value keeps its meaning and stays distinct.
+#
+# NULL rule: NULL stays NULL in every type, so a leaf's column of type null promotes to anything.
 
 _FLOAT_DIGITS = {16: 11, 32: 24, 64: 53}
 _DECIMAL_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}

@@ -3,21 +3,6 @@
 pylance makes a Lance schema from Arrow (numbered from zero) or from the messages of Lance's file
 format, and joins no two. A schema pickles as those messages; ``leaf/schema/file_layout.py`` changes
 one.
-
-The schema changes of a leaf before it can take rows of the namespace's present schema.
-
-A column or a nested field that the leaf lacks is added: NULL in older rows, by metadata alone, or
-the column's initial default, which is written out, so that a leaf that has a column states its
-values itself. NOT NULL is taken off where the namespace has taken it off, or dropped the field.
-
-A column that ALTER TABLE has promoted is stored again in the wider type, and one with maps whose
-entries have other fields now. A leaf that is narrower
-for any other reason keeps its type: then values are converted to it, or refused.
-
-A column's initial default after its type was promoted.
-
-Fields of a struct are found by their ids, as in a leaf: the default is what a leaf would give that
-had been written with it.
 """
 
 from __future__ import annotations
@@ -283,6 +268,16 @@ def _messages(
     return numbered
 
 
+# The schema changes of a leaf before it can take rows of the namespace's present schema.
+#
+# A column or a nested field that the leaf lacks is added: NULL in older rows, by metadata alone, or
+# the column's initial default, which is written out, so that a leaf that has a column states its
+# values itself. NOT NULL is taken off where the namespace has taken it off, or dropped the field.
+#
+# A column that ALTER TABLE has promoted is stored again in the wider type, and one with maps whose
+# entries have other fields now. A leaf that is narrower for any other reason keeps its type: then
+# values are converted to it, or refused.
+
 PROMOTED_FROM: Final = b"pennon:promoted_from"
 """Metadata key of a column: the types that it had before, separated by ``;``."""
 
@@ -443,6 +438,12 @@ def _abandoned(
                 column=field.name, leaf=leaf, actual="it NOT NULL", expected="no such column"
             )
         yield field.number
+
+
+# A column's initial default after its type was promoted.
+#
+# Fields of a struct are found by their ids, as in a leaf: the default is what a leaf would give
+# that had been written with it.
 
 
 def carried_default(before: pa.Schema, after: pa.Schema) -> pa.Schema:

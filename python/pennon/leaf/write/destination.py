@@ -1,15 +1,4 @@
-"""The destination of one partition's rows: its leaf's directory and stored schema.
-
-Creates the dataset of a new leaf: an empty version that states the namespace's field ids.
-
-A plain Lance reader of the main branch sees an empty table, never half a transaction. Several
-writers may make the same leaf at once: the first makes it, the others find it.
-
-Columns always state their id; one commit makes the dataset and states them, so that nobody has to
-guess. Nested fields state theirs only where Lance's own number is another: pylance 14 fails to
-filter by a nested column whose fields have metadata ("column types must match schema types"), and
-a leaf is a table for plain Lance readers too.
-"""
+"""The destination of one partition's rows: its leaf's directory and stored schema."""
 
 from __future__ import annotations
 
@@ -59,6 +48,16 @@ if TYPE_CHECKING:
     from pennon.spec.partition_spec import PartitionSpec
 
 __all__ = ["Destination", "Destinations", "StagedPartition", "WriteTarget", "create_leaf"]
+
+# Creates the dataset of a new leaf: an empty version that states the namespace's field ids.
+#
+# A plain Lance reader of the main branch sees an empty table, never half a transaction. Several
+# writers may make the same leaf at once: the first makes it, the others find it.
+#
+# Columns always state their id; one commit makes the dataset and states them, so that nobody has to
+# guess. Nested fields state theirs only where Lance's own number is another: pylance 14 fails to
+# filter by a nested column whose fields have metadata ("column types must match schema types"), and
+# a leaf is a table for plain Lance readers too.
 
 _ATTEMPTS_TO_MAKE = 5
 
@@ -152,6 +151,9 @@ def _says_made(error: OSError) -> bool:
     text = str(error).lower()
     words = ("already exists", "0.manifest was not found", "conflict", "concurrent", "retryable")
     return any(word in text for word in words)
+
+
+# The messages of a writing task: its target, and the partitions that it staged.
 
 
 @dataclass(frozen=True, slots=True)

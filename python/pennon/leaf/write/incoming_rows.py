@@ -1,16 +1,4 @@
-"""Casts the rows of a query to exactly the namespace's schema, or raises an error.
-
-Computes the partition tuples of rows, and the runs of rows with equal tuples.
-
-NULL rule: NULL is a partition value of its own. NaN equals NaN and -0.0 equals 0.0, as in the
-manifest: floats are brought to one form before they are compared or recorded.
-
-Collects column statistics of the rows that are written to a leaf.
-
-A column is counted by its field id, a field of a struct by its own; it is NULL where the struct
-is. The elements of lists and maps have no statistics. Distinct values are not counted: that would
-cost 7 to 9 % of a write, and the next append to the leaf would have to forget their number.
-"""
+"""Casts the rows of a query to exactly the namespace's schema, or raises an error."""
 
 from __future__ import annotations
 
@@ -65,6 +53,11 @@ __all__ = [
     "runs",
     "tuple_codes",
 ]
+
+# Computes the partition tuples of rows, and the runs of rows with equal tuples.
+#
+# NULL rule: NULL is a partition value of its own. NaN equals NaN and -0.0 equals 0.0, as in the
+# manifest: floats are brought to one form before they are compared or recorded.
 
 _MOST_CODES = 1 << 62
 # All of their hours since 1970 are integers of 32 bits.
@@ -237,6 +230,13 @@ def tuple_codes(tuples: pa.RecordBatch) -> np.ndarray:
         codes = codes * size + encoded.indices.to_numpy(zero_copy_only=False)
         count *= size
     return codes
+
+
+# Collects column statistics of the rows that are written to a leaf.
+#
+# A column is counted by its field id, a field of a struct by its own; it is NULL where the struct
+# is. The elements of lists and maps have no statistics. Distinct values are not counted: that would
+# cost 7 to 9 % of a write, and the next append to the leaf would have to forget their number.
 
 
 def counted_fields(

@@ -2,11 +2,6 @@
 
 A detached commit gives the leaf a version that only the manifest names. It is based on an exact
 version, so a chain of them never sees what another writer does meanwhile.
-
-Writes columns of a leaf's existing rows into additional data files.
-
-A fragment may have several data files, each with some of the columns. So a column of older rows
-is stored without touching any other: its initial default, or its values in a wider type.
 """
 
 from __future__ import annotations
@@ -62,6 +57,11 @@ __all__ = [
     "replace_fragments",
     "stop_auto_cleanup",
 ]
+
+# Writes columns of a leaf's existing rows into additional data files.
+#
+# A fragment may have several data files, each with some of the columns. So a column of older rows
+# is stored without touching any other: its initial default, or its values in a wider type.
 
 # Lance's number for a column of a file that the dataset has elsewhere.
 _GONE = -2
@@ -424,6 +424,8 @@ def _renamed(match: FieldMatch, names: Mapping[int, str]) -> FieldMatch:
     arrow = match.stored.arrow.with_name(names[match.stored.number])
     return replace(match, stored=replace(match.stored, arrow=arrow))
 
+
+# What is done to a leaf's main branch where the table's transactions become strong or weak.
 
 _AUTO_CLEANUP: Final = "lance.auto_cleanup."
 

@@ -6,12 +6,6 @@ comes again, it gets further fragments. Nothing that is written here is visible 
 
 Where the table has a write order, the rows of each run are compared as they pass: what is reported
 as sorted was seen to be.
-
-Clusters rows by partition, in whatever order they come.
-
-Spark sorts before it writes; whoever writes without Spark hands rows over as they come. They are
-gathered up to a bound in bytes and sorted there, so that memory is bounded and a partition gets one
-run of files per gathered piece.
 """
 
 from __future__ import annotations
@@ -65,6 +59,12 @@ __all__ = [
     "delete_fragment_files",
     "write_partitions",
 ]
+
+# Clusters rows by partition, in whatever order they come.
+#
+# Spark sorts before it writes; whoever writes without Spark hands rows over as they come. They are
+# gathered up to a bound in bytes and sorted there, so that memory is bounded and a partition gets
+# one run of files per gathered piece.
 
 GATHERED_BYTES: Final = 128 << 20
 _BATCH_ROWS: Final = 65_536
@@ -163,6 +163,9 @@ def _indices(keys: list[tuple[pa.Array | NDArray[np.generic], str]]) -> pa.Array
     return pc.sort_indices(table, sort_keys=list(zip(names, directions, strict=True)))
 
 
+# Totals of a write: partitions, files and bytes.
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
     """What the tasks of a write staged, together.
@@ -199,6 +202,9 @@ def count_files(staged: Iterable[str]) -> WrittenFiles:
         len(files),
         sum(file["file_size_bytes"] or 0 for file in files),
     )
+
+
+# Errors of the code that gives rows, of which Lance makes the text of an error of its own.
 
 
 class KeptFailure:

@@ -5,17 +5,6 @@ No row is copied. A dataset's rows must all have one partition tuple; values tha
 the dataset's fields (a commit of its metadata), then the manifest records it. Upstream's readers
 find a leaf at a location relative to the namespace only, so a dataset elsewhere is moved on
 request, or refused.
-
-Partition values as text: from the caller, or from ``column=value`` parts of a path.
-
-A name is a partition field's id, or the one source column of a field; then the field's value is
-derived from the column's. ``__HIVE_DEFAULT_PARTITION__`` is NULL.
-
-The partition tuple of a dataset's rows: from the ends of its source columns, else row by row.
-
-A transform that never decreases has one value where it has the same for the smallest and the
-greatest source value. A month, day or hour does not increase for ever, but between two times of
-one month (day, hour) it is the same. Everything else, and columns with NULLs, is scanned.
 """
 
 from __future__ import annotations
@@ -72,6 +61,12 @@ __all__ = [
 ]
 
 
+# Partition values as text: from the caller, or from ``column=value`` parts of a path.
+#
+# A name is a partition field's id, or the one source column of a field; then the field's value is
+# derived from the column's. ``__HIVE_DEFAULT_PARTITION__`` is NULL.
+
+
 def values_of_spec(
     texts: Mapping[str, str],
     spec: PartitionSpec,
@@ -117,6 +112,9 @@ def _derived(
         arrays.append(pa.array([value], source.field.type))
     sql = field.derivation.expression([array.type for array in arrays])
     return expression(sql, data_type).apply(arrays)[0]
+
+
+# The one partition tuple of a dataset's rows, or the two rows that contradict each other.
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +187,13 @@ def _row(batch: pa.RecordBatch, values: Mapping[str, pa.Array], at: int, before:
     sources = python_rows(batch.slice(at, 1))[0]
     text = ", ".join(f"{name} {'NULL' if v is None else v}" for name, v in sources.items())
     return RowTuple(before + at, text, {name: column[at] for name, column in values.items()})
+
+
+# The partition tuple of a dataset's rows: from the ends of its source columns, else row by row.
+#
+# A transform that never decreases has one value where it has the same for the smallest and the
+# greatest source value. A month, day or hour does not increase for ever, but between two times of
+# one month (day, hour) it is the same. Everything else, and columns with NULLs, is scanned.
 
 
 def recovered_tuple(

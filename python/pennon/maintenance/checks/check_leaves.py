@@ -43,6 +43,9 @@ from pennon.spec.write_order import INITIAL_DEFAULT, WriteOrder
 __all__ = ["LeafCheck"]
 
 
+# A recorded order of a leaf's rows against the rows: a join without a sort relies on it.
+
+
 def unsorted_fragments(
     dataset: lance.LanceDataset,
     metadata: str | None,

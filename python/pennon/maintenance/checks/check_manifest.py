@@ -41,6 +41,8 @@ from pennon.transforms.expression_checks import check_constant, check_expression
 
 __all__ = ["check_columns", "check_metadata", "check_rows", "leaf_rows"]
 
+# The metadata map of a namespace against the specification: schema, specs, their evolution.
+
 _KEY: Final = re.compile(r"partition_spec_v(.*)", re.DOTALL)
 _DEFINITION: Final = "Metadata Definition"
 _REUSE: Final = "Partition Spec, Field ID Reuse"

@@ -26,6 +26,9 @@ __all__ = [
 ]
 
 
+# The rows of ``__manifest`` as a check or repair reads them: raw, damaged ones included.
+
+
 @dataclass(frozen=True, slots=True)
 class RawRow:
     """One row, columns that are missing as None.

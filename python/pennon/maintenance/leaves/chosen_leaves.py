@@ -2,22 +2,6 @@
 
 A query reads every partition of which a condition says nothing, and Spark filters the rows. A
 procedure has no such filter: a condition that is not understood would choose the whole table.
-
-Partition values of stored rows, computed by DataFusion from the specs' expressions.
-
-This is the second code path beside the writer's: a well-known transform is evaluated as its
-derived expression, exactly as the specification writes it. NULL rules are the expressions'.
-
-Reads the days of a condition as ranges of times in the time zone of a session.
-
-``date(t) = DATE '2025-01-02'`` is a whole day of the session, from its first moment to that of the
-next day, which partitions are chosen by. The day of a NULL time is NULL, and so is the range.
-
-Reads the times of a condition in the time zone of a session, as the WHERE of a query is read.
-
-A text that is compared with a column of type TIMESTAMP is a time of the session where it states no
-zone. One that is compared with TIMESTAMP_NTZ stands as it is: the column is taken for a time of
-the session as well, which changes nothing.
 """
 
 from __future__ import annotations
@@ -51,6 +35,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["RowValues", "chosen_leaves", "differs", "is_same_value"]
+
+
+# Partition values of stored rows, computed by DataFusion from the specs' expressions.
+#
+# This is the second code path beside the writer's: a well-known transform is evaluated as its
+# derived expression, exactly as the specification writes it. NULL rules are the expressions'.
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +131,11 @@ def is_same_value(left: pa.Scalar, right: pa.Scalar) -> bool:
     both = (pa.array([value], data_type) for value in (left, right))
     return not differs(*both)[0].as_py()
 
+
+# Reads the days of a condition as ranges of times in the time zone of a session.
+#
+# ``date(t) = DATE '2025-01-02'`` is a whole day of the session, from its first moment to that of
+# the next day, which partitions are chosen by. The day of a NULL time is NULL, and so is the range.
 
 _DAYS_OF_TIMES: Final = (exp.Cast, exp.TryCast, exp.TsOrDsToDate)
 _MIRRORED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
@@ -255,6 +250,12 @@ def _moment(day: date) -> exp.Expr:
 def _next(day: date) -> date:
     return day + timedelta(days=1) if day < date.max else day
 
+
+# Reads the times of a condition in the time zone of a session, as the WHERE of a query is read.
+#
+# A text that is compared with a column of type TIMESTAMP is a time of the session where it states
+# no zone. One that is compared with TIMESTAMP_NTZ stands as it is: the column is taken for a time
+# of the session as well, which changes nothing.
 
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 # What Spark takes for a time, without a zone behind it.

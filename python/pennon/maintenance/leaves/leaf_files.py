@@ -30,6 +30,8 @@ from pennon.manifest.versions.tags import tagged_versions
 
 __all__ = ["LeafFiles", "Progress", "broken_fragments", "files_of_version", "no_progress"]
 
+# The callback by which maintenance reports its progress.
+
 Progress = Callable[[str, int, int], None]
 """Told what is done, how many of it are done, and how many there are."""
 

@@ -9,28 +9,6 @@ For two inserts of one key Lance writes a filter of the keys into the version an
 66 kB however few they are. Only a commit that makes leaves needs it. One that moves leaves which
 are there changes their rows, and so does every other try of it: Lance sees the two by these. It
 merges by two columns, of which the first is the key, and Lance writes no filter.
-
-Exclusive commits: refused after any concurrent change of the dataset's rows.
-
-Lance rebases an update over commits of other rows. That is right for a change that depends on the
-rows it replaces, and wrong for one that was made of all rows it has read. An operation that states
-every fragment conflicts with each commit that changes a fragment, appends among them, and each
-update conflicts with it. Changes of the metadata alone are still rebased over.
-
-Keeps ``__manifest`` small: commits merge the small fragments that they leave.
-
-Every commit adds a fragment of a few rows, and whoever opens or changes the table pays for each of
-them: after 400 commits five times the price of the first. So a commit that finds many small ones
-merges them, behind its own commit point. A merge that meets another commit is left to a later one;
-a commit that meets a merge is made again on top, as beside every other commit.
-
-Fragments are merged by levels, so that a row is rewritten a few times in its life and not by every
-merge: what old versions read stays on the disk until they expire.
-
-Commits statistics of leaves whose versions stay the same.
-
-Rows that another commit has moved on meanwhile are left as they are: what was counted is not
-theirs. Lance refuses the merge where one of the rows changes at the same moment.
 """
 
 from __future__ import annotations
@@ -113,6 +91,9 @@ __all__ = [
 ]
 
 
+# The outcomes of a commit to ``__manifest``, as types.
+
+
 @dataclass(frozen=True, slots=True)
 class ManifestCommitted:
     """The change is visible from this version of ``__manifest`` on.
@@ -132,6 +113,8 @@ class ConcurrentChange:
 ManifestOutcome = ManifestCommitted | ConcurrentChange
 
 
+# Randomised back-off after a lost race.
+
 _FIRST_SECONDS: Final = 0.01
 _LONGEST_SECONDS: Final = 0.5
 
@@ -144,6 +127,14 @@ def wait_for_others(attempt: int) -> None:
     """
     longest = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2**attempt)
     time.sleep(random.uniform(0, longest))  # noqa: S311 - spreads writers, protects nothing
+
+
+# Exclusive commits: refused after any concurrent change of the dataset's rows.
+#
+# Lance rebases an update over commits of other rows. That is right for a change that depends on the
+# rows it replaces, and wrong for one that was made of all rows it has read. An operation that
+# states every fragment conflicts with each commit that changes a fragment, appends among them, and
+# each update conflicts with it. Changes of the metadata alone are still rebased over.
 
 
 def exclusive(
@@ -208,6 +199,16 @@ def _emptied(
 
 
 _LOG = logging.getLogger(__name__)
+# Keeps ``__manifest`` small: commits merge the small fragments that they leave.
+#
+# Every commit adds a fragment of a few rows, and whoever opens or changes the table pays for each
+# of them: after 400 commits five times the price of the first. So a commit that finds many small
+# ones merges them, behind its own commit point. A merge that meets another commit is left to a
+# later one; a commit that meets a merge is made again on top, as beside every other commit.
+#
+# Fragments are merged by levels, so that a row is rewritten a few times in its life and not by
+# every merge: what old versions read stays on the disk until they expire.
+
 _MAX_FRAGMENTS: Final = 8
 # So many fewer fragments are worth taking some large ones along.
 _FAR_MORE: Final = 32
@@ -543,6 +544,12 @@ def _condition_of_removal(base: lance.LanceDataset, removed: Sequence[str]) -> s
     names = [*removed, *version_row_ids(base, removed)]
     keys = [exp.Literal.string(name) for name in names]
     return exp.column("object_id").isin(*keys).sql(dialect=DataFusion)
+
+
+# Commits statistics of leaves whose versions stay the same.
+#
+# Rows that another commit has moved on meanwhile are left as they are: what was counted is not
+# theirs. Lance refuses the merge where one of the rows changes at the same moment.
 
 
 def commit_statistics(

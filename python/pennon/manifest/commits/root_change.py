@@ -6,25 +6,6 @@ the same values; then one metadata commit makes spec and schema visible together
 the two leaves the namespace as it was, and the change can be made again.
 
 Two concurrent changes of spec or schema both write the key ``schema``: Lance refuses the second.
-
-Commits of ``__manifest`` that write no rows: their record is Lance's commit message.
-
-They read no file of the table either, so that Lance makes one where the table was dropped since it
-was opened, in a folder that is made anew. Such a commit is found out, and removed.
-
-Turns: a writer that keeps losing races asks the others to let it through.
-
-Who changes hundreds of leaves needs longer from its look at them to its commit than others need
-for a commit of one leaf, and while some of these never stop, it would never come to an end. So it
-writes into the metadata of ``__manifest`` that it is its turn, for a few seconds. The others read
-that at their next look, which opens the manifest anyway, and wait. It is a request and no lock: who
-does not know it, or does not wait, commits as ever, and the commit itself says who came first.
-
-Commits a repair of ``__manifest``: keys of the metadata, then all rows and columns at once.
-
-Lance writes metadata and rows in two commits. The rows come in one that replaces every fragment and
-the columns: a reader sees the damage or none of it, the version before stays one to roll back to,
-and Lance refuses the commit behind any other, and any other that was begun before it.
 """
 
 from __future__ import annotations
@@ -96,6 +77,12 @@ __all__ = [
     "schema_id",
     "write_keys",
 ]
+
+
+# Commits of ``__manifest`` that write no rows: their record is Lance's commit message.
+#
+# They read no file of the table either, so that Lance makes one where the table was dropped since
+# it was opened, in a folder that is made anew. Such a commit is found out, and removed.
 
 
 def schema_id(metadata: Mapping[str, str]) -> str:
@@ -235,6 +222,15 @@ def _is_dropped(
     return not is_read
 
 
+# Turns: a writer that keeps losing races asks the others to let it through.
+#
+# Who changes hundreds of leaves needs longer from its look at them to its commit than others need
+# for a commit of one leaf, and while some of these never stop, it would never come to an end. So it
+# writes into the metadata of ``__manifest`` that it is its turn, for a few seconds. The others read
+# that at their next look, which opens the manifest anyway, and wait. It is a request and no lock:
+# who does not know it, or does not wait, commits as ever, and the commit itself says who came
+# first.
+
 _PATIENCE: Final = 3
 _LASTS_SECONDS: Final = 5.0
 _LOOKS_EACH_SECONDS: Final = 0.05
@@ -306,6 +302,9 @@ class Turn:
         except (PennonError, OSError, RuntimeError, ValueError):
             return False
         return True
+
+
+# Creates a partitioned namespace.
 
 
 def create(
@@ -400,6 +399,13 @@ def _unfinished(location: str, storage_options: StorageOptions | None) -> lance.
     if manifest.metadata:
         raise NamespaceExists(location=location)
     return manifest
+
+
+# Commits a repair of ``__manifest``: keys of the metadata, then all rows and columns at once.
+#
+# Lance writes metadata and rows in two commits. The rows come in one that replaces every fragment
+# and the columns: a reader sees the damage or none of it, the version before stays one to roll back
+# to, and Lance refuses the commit behind any other, and any other that was begun before it.
 
 
 def write_keys(

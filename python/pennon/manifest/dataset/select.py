@@ -4,21 +4,6 @@ Measured over 300,000 rows: Lance's own SQL takes as long as its scanner (17 ms 
 all 100,000 table rows) and less than DataFusion over the exported table provider (30 ms, 50 ms),
 and it runs the very text that is shown. Scalar indexes (BTREE, BITMAP, LABEL_LIST) make this query
 four times slower and save a commit 8 ms, so that Pennon makes none.
-
-The keys under which something is kept of a data fragment of ``__manifest``.
-
-A fragment's files never change and their names are drawn at random: what was read of them holds for
-every version that has them. Which of its rows are deleted differs from version to version.
-
-Fetches rows of a Lance dataset by their row ids, which Lance offers to itself alone.
-
-Its public ``take`` wants the rows' positions among those that are left.
-
-The ``table_version`` rows of ``__manifest``: which Lance versions a leaf has had.
-
-``<table id>$<n>``: n is a sequence number in numeric order, the column ``read_version`` holds the
-Lance version. Where a table row has no ``read_version``, the newest of these rows names the
-version.
 """
 
 from __future__ import annotations
@@ -57,6 +42,11 @@ __all__ = [
     "version_row_ids",
 ]
 
+# The keys under which something is kept of a data fragment of ``__manifest``.
+#
+# A fragment's files never change and their names are drawn at random: what was read of them holds
+# for every version that has them. Which of its rows are deleted differs from version to version.
+
 FRAGMENT_SHIFT: Final = 32
 """Above so many bits of the address of a row stands the number of its fragment."""
 
@@ -79,6 +69,11 @@ def fragment_key(
     return TableKey(version.location, fragment.fragment_id, files, version.storage)
 
 
+# Fetches rows of a Lance dataset by their row ids, which Lance offers to itself alone.
+#
+# Its public ``take`` wants the rows' positions among those that are left.
+
+
 def rows_by_id(dataset: lance.LanceDataset, ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
     """Fetch rows in the order of their ids, which are addresses where they are not stable.
 
@@ -96,6 +91,12 @@ def rows_by_id(dataset: lance.LanceDataset, ids: Sequence[int], columns: Sequenc
         raise InternalError(what=f"{len(ids)} rows of {dataset.uri} were {rows.num_rows}")
     return rows
 
+
+# The ``table_version`` rows of ``__manifest``: which Lance versions a leaf has had.
+#
+# ``<table id>$<n>``: n is a sequence number in numeric order, the column ``read_version`` holds the
+# Lance version. Where a table row has no ``read_version``, the newest of these rows names the
+# version.
 
 _PARTS: Final = r"^(?P<leaf>.*)\$(?P<number>\d{1,18})$"
 # Beyond so many leaves one pass over all rows is cheaper than as many conditions.

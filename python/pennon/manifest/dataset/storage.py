@@ -1,27 +1,4 @@
-"""Opening the Lance table ``__manifest``: paths, versions, times, and what each failure means.
-
-Versions of ``__manifest`` that have expired, and stay on the disk for Lance to compare with.
-
-Lance tells whether a commit meets others by the transactions of the versions between its base and
-the newest one. Where these were removed it finds nothing and rebases blind: a deletion hits a row
-that has moved on, and the new row stands beside it. And where the number of a version is free
-again, a writer that has stood still just before its last step writes that old number, and its
-commit is lost behind newer ones. So a version that expires is first only *marked*: nobody reads it
-any more, and what it alone needed of leaves goes at once. Its own files, a few kilobytes, go when
-no commit can have begun before the next version was there: see ``WRITER_GRACE``.
-
-The mark is a tag of the oldest version that stays. All before it have expired but those that
-another tag holds. A mark is never moved: an expiry makes a new one and drops those of older
-versions, so that of two at once the later one counts. Who tags a version looks for the mark behind
-that, and who marks looks for tags behind that: one sees the other, however long either stands
-still.
-
-Which version a table had at a time, as far as the versions that are left show it.
-
-Versions are numbered without gaps, so that a number which is missing is of a version that has
-expired. A tag keeps an old version alone: what came behind it is gone, and the tagged version is
-not what the table had until the next one that is there.
-"""
+"""Opening the Lance table ``__manifest``: paths, versions, times, and what each failure means."""
 
 from __future__ import annotations
 
@@ -76,6 +53,8 @@ __all__ = [
     "version_numbers",
 ]
 
+# Recognises Lance's errors that mean a concurrent commit won.
+
 _CONFLICT_WORDS = ("too many concurrent writers", "commit conflict", "incompatible transaction")
 
 
@@ -87,6 +66,22 @@ def is_conflict(error: Exception) -> bool:
     message = str(error).lower()
     return any(words in message for words in _CONFLICT_WORDS)
 
+
+# Versions of ``__manifest`` that have expired, and stay on the disk for Lance to compare with.
+#
+# Lance tells whether a commit meets others by the transactions of the versions between its base and
+# the newest one. Where these were removed it finds nothing and rebases blind: a deletion hits a row
+# that has moved on, and the new row stands beside it. And where the number of a version is free
+# again, a writer that has stood still just before its last step writes that old number, and its
+# commit is lost behind newer ones. So a version that expires is first only *marked*: nobody reads
+# it any more, and what it alone needed of leaves goes at once. Its own files, a few kilobytes, go
+# when no commit can have begun before the next version was there: see ``WRITER_GRACE``.
+#
+# The mark is a tag of the oldest version that stays. All before it have expired but those that
+# another tag holds. A mark is never moved: an expiry makes a new one and drops those of older
+# versions, so that of two at once the later one counts. Who tags a version looks for the mark
+# behind that, and who marks looks for tags behind that: one sees the other, however long either
+# stands still.
 
 _MARK: Final = re.compile(r"expired-[0-9a-f]{16}")
 # What an expiry says of itself while it runs, as ``tags`` makes such a name: it holds nothing.
@@ -204,6 +199,12 @@ def _listed(dataset: lance.LanceDataset) -> _Tags:
         else:
             return listed
 
+
+# Which version a table had at a time, as far as the versions that are left show it.
+#
+# Versions are numbered without gaps, so that a number which is missing is of a version that has
+# expired. A tag keeps an old version alone: what came behind it is gone, and the tagged version is
+# not what the table had until the next one that is there.
 
 _MOST_RANGES: Final = 5
 

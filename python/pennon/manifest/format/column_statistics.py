@@ -9,17 +9,6 @@ They are those of ``counted_version`` like all numbers of the row, and say so th
 Bounds are inclusive. Numbers are decimal, dates and timestamps (UTC) ISO without trailing zeros,
 so that a column that was promoted since reads them as they are. Texts are cut to 16 characters, an
 upper bound is rounded up. NULL has no part in bounds; NaN is the greatest number, as in Spark.
-
-The ``metadata`` text of ``__manifest`` rows: statistics of leaves, read for all rows at once.
-
-A table row's metadata is a JSON object; Pennon writes ``num_rows``, ``num_bytes``,
-``num_fragments`` and ``write_order`` into it and keeps every other key. The numbers are written as
-JSON strings: upstream's directory namespace takes the object for a map of strings and cannot
-describe a table otherwise. Both forms are read. A row without them has NULL statistics.
-
-The numbers are those of one version, ``counted_version``. Another writer may move a row on and
-keep what it does not know: then they say nothing of the version that is read. Of a row without it,
-and of a leaf that is read at its newest version, they may be another version's.
 """
 
 from __future__ import annotations
@@ -363,6 +352,17 @@ def _float_order(text: str) -> tuple[bool, float]:
     is_nan = value != value  # noqa: PLR0124 - NaN alone is not itself
     return is_nan, 0.0 if is_nan else value
 
+
+# The ``metadata`` text of ``__manifest`` rows: statistics of leaves, read for all rows at once.
+#
+# A table row's metadata is a JSON object; Pennon writes ``num_rows``, ``num_bytes``,
+# ``num_fragments`` and ``write_order`` into it and keeps every other key. The numbers are written
+# as JSON strings: upstream's directory namespace takes the object for a map of strings and cannot
+# describe a table otherwise. Both forms are read. A row without them has NULL statistics.
+#
+# The numbers are those of one version, ``counted_version``. Another writer may move a row on and
+# keep what it does not know: then they say nothing of the version that is read. Of a row without
+# it, and of a leaf that is read at its newest version, they may be another version's.
 
 # So few texts, as a commit asks for, are read without a pool of threads.
 _FEW: Final = 32

@@ -16,10 +16,6 @@ columns it does not know. It refuses to change (and still reads) a manifest whos
 a decimal number, have a bit that it does not know. Bit 62 is Pennon's and says: "this manifest has
 partition columns and ``read_version``; who writes it has to keep them".
 
-The name of a process, by which another one on the same machine sees that it is gone.
-
-Whoever announces a change that others wait for may be killed before the end of it.
-
 What ``pennon.transaction`` says while writers are kept away: why, who does it, and how long.
 
 The text is ``changing to``, the target, a name drawn for this one change, and a JSON object. A
@@ -278,6 +274,10 @@ def runtime_properties(
     return {f"partition.{own.field_id}": text_of_value(value)}
 
 
+# The name of a process, by which another one on the same machine sees that it is gone.
+#
+# Whoever announces a change that others wait for may be killed before the end of it.
+
 _OF_A_PROCESS: Final = Path("/proc")
 
 
@@ -445,6 +445,8 @@ class ChangeNotice:
         half = self.lasts_seconds / 2
         return self.until is not None and time.time() + half > self.until / 1000
 
+
+# How long the versions of a table are kept, by Iceberg's table properties.
 
 DEFAULT_AGE: Final = timedelta(days=5)
 _LONGEST_DAYS: Final = 36_500

@@ -5,21 +5,6 @@
 | ``namespace`` | ``v<N>`` and below | ``{}`` | NULL | the values of its levels |
 | ``table`` | ``…$dataset`` | statistics | the Lance version to read | all values |
 | ``table_version`` | ``…$dataset$<n>`` | ``{}`` | a Lance version | NULL |
-
-The columns of ``__manifest``: upstream's five, ``read_version``, one per partition field.
-
-The first five are exactly what upstream's directory namespace V2 makes, down to the name of the
-list's child and the primary-key metadata: ``merge_insert`` compares schemas strictly.
-
-The record of a commit: a row of ``__manifest`` that is written by the very commit it describes.
-
-Its key is the commit's id, and the key is what makes a commit happen once. A commit whose answer
-was lost is made again with the same id: it finds its record. Of two tries at once Lance lets one
-pass, as two inserts of one primary key. A write that is given up claims the id as well, so that
-a try which is still under way somewhere cannot pass any more, and its files may go.
-
-The specification knows no such rows. Upstream's readers list and describe the objects whose types
-they know, and leave these alone (tested with pylance 14); Pennon's readers never see them.
 """
 
 from __future__ import annotations
@@ -60,6 +45,11 @@ __all__ = [
     "records_in",
     "table_of_rows",
 ]
+
+# The columns of ``__manifest``: upstream's five, ``read_version``, one per partition field.
+#
+# The first five are exactly what upstream's directory namespace V2 makes, down to the name of the
+# list's child and the primary-key metadata: ``merge_insert`` compares schemas strictly.
 
 PRIMARY_KEY: Final = b"lance-schema:unenforced-primary-key:position"
 READ_VERSION: Final = pa.field("read_version", pa.uint64())
@@ -173,6 +163,16 @@ def _cast(values: Sequence[pa.Scalar | None], target: pa.DataType) -> pa.Array:
 def _as(value: pa.Scalar, target: pa.DataType) -> pa.Scalar:
     return value if value.type == target else value.cast(target)
 
+
+# The record of a commit: a row of ``__manifest`` that is written by the very commit it describes.
+#
+# Its key is the commit's id, and the key is what makes a commit happen once. A commit whose answer
+# was lost is made again with the same id: it finds its record. Of two tries at once Lance lets one
+# pass, as two inserts of one primary key. A write that is given up claims the id as well, so that a
+# try which is still under way somewhere cannot pass any more, and its files may go.
+#
+# The specification knows no such rows. Upstream's readers list and describe the objects whose types
+# they know, and leave these alone (tested with pylance 14); Pennon's readers never see them.
 
 COMMIT: Final = "pennon_commit"
 GIVEN_UP: Final = "given up"

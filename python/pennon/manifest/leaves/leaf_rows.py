@@ -2,12 +2,6 @@
 
 Few leaves are chosen in memory and the rest of their rows is fetched by address. Where many are
 chosen one pass over ``__manifest`` is cheaper, and so it is for conditions on other columns.
-
-Looks up rows of ``__manifest`` by object id, for commits.
-
-A write looks for the leaf of its rows, a commit for the leaf as it is, and once more for the whole
-rows that it replaces, those of the namespaces above among them. All of it is read at once, and what
-a commit itself has written needs not be read for the next one.
 """
 
 from __future__ import annotations
@@ -47,6 +41,12 @@ __all__ = [
     "named_rows",
     "namespaces_above",
 ]
+
+# Looks up rows of ``__manifest`` by object id, for commits.
+#
+# A write looks for the leaf of its rows, a commit for the leaf as it is, and once more for the
+# whole rows that it replaces, those of the namespaces above among them. All of it is read at once,
+# and what a commit itself has written needs not be read for the next one.
 
 MOST_NAMES: Final = 64
 """How many rows may be asked for by their names; a pass over all rows costs less beyond."""

@@ -43,6 +43,9 @@ __all__ = [
 ]
 
 
+# Tells leaves from other tables by their names, and refuses rows that are no whole leaves.
+
+
 def check_located(rows: pa.Table, *, location: str, version: int) -> None:
     """Hold that the rows of leaves say where their files are.
 

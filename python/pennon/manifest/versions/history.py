@@ -2,17 +2,6 @@
 
 A commit of Pennon's wrote its record into the version that it made. Other versions are named after
 what Lance did: changes of the metadata, maintenance of ``__manifest`` itself, foreign writers.
-
-The history of a plain dataset: what Lance recorded of the versions that are kept.
-
-No commit has a record of Pennon's there, and so neither a user nor numbers of rows.
-
-The version of a namespace at which each of its leaves last changed.
-
-The versions that are still there are gone through in their order; each is read as far as it has
-fragments that none before had. A leaf changes where it is read at another version or place. What
-was so in the first version that is left may have been so for longer: such a value has no known
-change.
 """
 
 from __future__ import annotations
@@ -67,6 +56,8 @@ __all__ = [
     "unseen_rows",
     "versions_until",
 ]
+
+# Reads the rows of many versions of ``__manifest``, each shared fragment only once.
 
 _COLUMNS_OF_ROWS: Final = ("object_id", "object_type", "location", READ_VERSION.name)
 
@@ -330,6 +321,10 @@ def _is_upkeep(transaction: lance.Transaction) -> bool:
     return changed is not None and set(changed.updates) <= {TURN, SCHEMA}
 
 
+# The history of a plain dataset: what Lance recorded of the versions that are kept.
+#
+# No commit has a record of Pennon's there, and so neither a user nor numbers of rows.
+
 # By Lance's operations; others, which write rows or values of columns, are a write.
 _NAMES_IN_LANCE: Final[Mapping[str, str]] = {
     "Append": "append",
@@ -396,6 +391,8 @@ def _name(version: int, transaction: lance.Transaction | None) -> str:
     return "create" if version == 1 else _NAMES_IN_LANCE.get(kind, "write")
 
 
+# The history of a namespace's ``__manifest``: its versions, and its rows as stored.
+
 _TIME = pa.timestamp("us", "UTC")
 
 
@@ -448,6 +445,13 @@ def stored_rows(snapshot: Snapshot, columns: Sequence[str]) -> Iterator[pa.Recor
     """
     yield from snapshot.manifest.scanner(columns=list(columns)).to_reader()
 
+
+# The version of a namespace at which each of its leaves last changed.
+#
+# The versions that are still there are gone through in their order; each is read as far as it has
+# fragments that none before had. A leaf changes where it is read at another version or place. What
+# was so in the first version that is left may have been so for longer: such a value has no known
+# change.
 
 _FIRST = 1
 

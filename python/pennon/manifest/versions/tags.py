@@ -3,13 +3,6 @@
 They are Lance's own tags, of ``__manifest`` or of a plain dataset: every Lance client sees them,
 and Lance's clean-up keeps their versions. In strong mode a version of ``__manifest`` names the
 version of each leaf, so that one tag holds the whole table.
-
-Announces that versions are being removed, so that nobody relies on a new tag of one of them.
-
-Whoever removes versions says so by a tag, of the oldest one that stays, before Lance looks which
-versions have tags; whoever makes a tag looks for such a one behind that. So one sees the other. The
-notice of a process that was killed is dropped by whoever meets it, on the same machine at once and
-elsewhere when its time is over.
 """
 
 from __future__ import annotations
@@ -233,6 +226,13 @@ def _tag(name: str, listed: Mapping[str, object]) -> Tag:
 
 
 _ATTEMPTS: Final = 5
+# Announces that versions are being removed, so that nobody relies on a new tag of one of them.
+#
+# Whoever removes versions says so by a tag, of the oldest one that stays, before Lance looks which
+# versions have tags; whoever makes a tag looks for such a one behind that. So one sees the other.
+# The notice of a process that was killed is dropped by whoever meets it, on the same machine at
+# once and elsewhere when its time is over.
+
 _WAITS_SECONDS: Final = 30.0
 _LOOKS_EACH_SECONDS: Final = 0.1
 
@@ -307,6 +307,8 @@ def _notice(dataset: lance.LanceDataset, version: int | None, table: str) -> Tag
             drop_tag(dataset, tag.name, table=table)
     return None
 
+
+# Makes tags, and lets them name other versions, beside expiries that remove both.
 
 # Lance lists no tags at all any more where one has a letter beyond ASCII in its name.
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")

@@ -1,11 +1,4 @@
-"""Updates rows by a condition: deletes the old ones and adds the new ones in one commit.
-
-Statements that conflict with maintenance are run again, so that no user sees the conflict.
-
-A compaction never fails a concurrent statement by itself. Rows that are rewritten under
-the present partition spec are in other partitions then, and a change of them has to find them
-again. Nothing of a statement in conflict is visible, so it can be run again as a whole.
-"""
+"""Updates rows by a condition: deletes the old ones and adds the new ones in one commit."""
 
 from __future__ import annotations
 
@@ -47,6 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ROW_NAMES", "check_row_names", "delete_where", "run_beside_maintenance", "update_where"]
 
+# Deletes rows by a condition: whole partitions in the manifest, others by deletion vectors.
+
 _ROW_NAMES = pa.schema([LEAF, LEAF_VERSION, ROW_ADDRESS])
 
 
@@ -74,6 +69,12 @@ def delete_where(table: Table, where: str) -> int:
     deleted = [deletion.to_json() for deletion in collect_deleted(rows.batches)]
     return stored.change_rows(WriteMode.DELETE, deleted, (), [[where]], CommitIdentity.fresh())
 
+
+# Statements that conflict with maintenance are run again, so that no user sees the conflict.
+#
+# A compaction never fails a concurrent statement by itself. Rows that are rewritten under the
+# present partition spec are in other partitions then, and a change of them has to find them again.
+# Nothing of a statement in conflict is visible, so it can be run again as a whole.
 
 T = TypeVar("T")
 

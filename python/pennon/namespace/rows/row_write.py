@@ -1,20 +1,4 @@
-"""Stages and commits rows from this process; after an error none of their files is left.
-
-Makes columns of dicts of Python.
-
-Arrow infers the type of values, which tells of what does not fit a column; but it takes each dict
-for a struct. Where the column is a map, or has one below it, keys and values are inferred apart.
-
-Makes columns of a data frame of pandas, whose maps are objects of Python.
-
-Arrow infers the type of objects as it does of dicts: a map that was read is a list of pairs, whose
-key and value have no type in common.
-
-Converts what a caller passes as rows into batches: a table, a reader, batches, a data frame.
-
-Lance takes decimals at addresses that are multiples of 16 alone, and ends in a panic at others.
-Arrow streams, as ``DataFrame.toArrow()`` of Spark reads one, place them at multiples of 8.
-"""
+"""Stages and commits rows from this process; after an error none of their files is left."""
 
 from __future__ import annotations
 
@@ -50,6 +34,9 @@ if TYPE_CHECKING:
 __all__ = ["batches_of", "check_condition", "table_of", "write_row_changes", "write_rows"]
 
 
+# Refuses a condition on rows before anything is done by it.
+
+
 def check_condition(snapshot: Snapshot, where: str, table: str) -> None:
     """Refuse a condition that Python does not compute, whether there are rows or not.
 
@@ -65,6 +52,12 @@ def check_condition(snapshot: Snapshot, where: str, table: str) -> None:
     """
     bound = bound_condition(snapshot, [parse_predicate(where)], time_zone="UTC")
     check_evaluable(bound, table)
+
+
+# Makes columns of dicts of Python.
+#
+# Arrow infers the type of values, which tells of what does not fit a column; but it takes each dict
+# for a struct. Where the column is a map, or has one below it, keys and values are inferred apart.
 
 
 def table_of(rows: Sequence[Mapping[Any, object]], columns: NamespaceSchema | None) -> pa.Table:
@@ -156,6 +149,12 @@ def has_map(data_type: pa.DataType) -> bool:
     return pa.types.is_map(data_type) or any(has_map(child.type) for child in below)
 
 
+# Makes columns of a data frame of pandas, whose maps are objects of Python.
+#
+# Arrow infers the type of objects as it does of dicts: a map that was read is a list of pairs,
+# whose key and value have no type in common.
+
+
 def table_of_frame(frame: pd.DataFrame, columns: NamespaceSchema | None) -> pa.Table:
     """Give the rows of a data frame without its index.
 
@@ -221,6 +220,11 @@ def _is_of_one_type(frame: pd.DataFrame) -> bool:
         return False
     return True
 
+
+# Converts what a caller passes as rows into batches: a table, a reader, batches, a data frame.
+#
+# Lance takes decimals at addresses that are multiples of 16 alone, and ends in a panic at others.
+# Arrow streams, as ``DataFrame.toArrow()`` of Spark reads one, place them at multiples of 8.
 
 _ALIGNMENT: Final = 16
 

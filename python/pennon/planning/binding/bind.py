@@ -7,18 +7,6 @@ in UTC, where that is not the session's zone. Which forms there are says ``predi
 nothing is rewritten here.
 
 NULL rules: a filter keeps a row only where the predicate is TRUE, so NULL counts as FALSE.
-
-Finds conjunctions that no row satisfies, such as ``c < 1 AND c > 2``.
-
-``c BETWEEN 9 AND 5`` is two comparisons, and a partition of ``truncate(10, c)`` satisfies both.
-
-Conditions other than comparisons with literals, computed exactly as by Spark.
-
-Where every column is an identity partition column, partition values decide it. A reader without
-Spark behind it computes it on the rows; one that is not known to be computed as Spark does is an
-error there, and never a guess.
-
-NULL rules: those of ``predicate.expressions``; a filter takes NULL for FALSE.
 """
 
 from __future__ import annotations
@@ -71,6 +59,10 @@ if TYPE_CHECKING:
     from pennon.predicate.condition import Comparison
 
 __all__ = ["without_contradiction"]
+
+# Finds conjunctions that no row satisfies, such as ``c < 1 AND c > 2``.
+#
+# ``c BETWEEN 9 AND 5`` is two comparisons, and a partition of ``truncate(10, c)`` satisfies both.
 
 _HIGH: Final = (Operator.LESS, Operator.LESS_OR_EQUAL)
 _LOW: Final = (Operator.GREATER, Operator.GREATER_OR_EQUAL)
@@ -155,6 +147,14 @@ def _ordered(literal: pa.Scalar) -> Any:
     """Give a literal's place in the order of its type, to the nanosecond."""
     return literal.value if pa.types.is_temporal(literal.type) else literal.as_py()
 
+
+# Conditions other than comparisons with literals, computed exactly as by Spark.
+#
+# Where every column is an identity partition column, partition values decide it. A reader without
+# Spark behind it computes it on the rows; one that is not known to be computed as Spark does is an
+# error there, and never a guess.
+#
+# NULL rules: those of ``predicate.expressions``; a filter takes NULL for FALSE.
 
 # What is NULL as soon as one of its operands is.
 _STRICT: Final = frozenset(

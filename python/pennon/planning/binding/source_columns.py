@@ -1,18 +1,4 @@
-"""Column names of a predicate → columns of the full schema, nested ones too.
-
-Partition transforms that a query computes itself: ``lance.system.bucket(8, id) = 3``.
-
-Spark writes such a call with the whole name of its function, which says its parameters and the type
-of the column: ``PARTITION_TRANSFORM('pennon.bucket(bigint)', 8, id)``. It is computed in UTC
-whatever the session's time zone is, as the values of partitions are.
-
-NULL rules: those of the transforms; NULL gives NULL.
-
-LIKE, startswith, endswith and contains on a text column with a literal.
-
-LIKE stays as it is and is accompanied by the start that it implies. NULL is never LIKE anything,
-nor NOT LIKE.
-"""
+"""Column names of a predicate → columns of the full schema, nested ones too."""
 
 from __future__ import annotations
 
@@ -167,6 +153,14 @@ def _near(path: Sequence[str], schema: pa.Schema) -> str:
     return ", ".join([*listed[:_LISTED], *(["…"] if len(listed) > _LISTED else [])])
 
 
+# Partition transforms that a query computes itself: ``lance.system.bucket(8, id) = 3``.
+#
+# Spark writes such a call with the whole name of its function, which says its parameters and the
+# type of the column: ``PARTITION_TRANSFORM('pennon.bucket(bigint)', 8, id)``. It is computed in UTC
+# whatever the session's time zone is, as the values of partitions are.
+#
+# NULL rules: those of the transforms; NULL gives NULL.
+
 _FUNCTION: Final = "PARTITION_TRANSFORM"
 _NAME: Final = re.compile(r"pennon\.(\w+)(?:\[(\d+)\])?\(")
 
@@ -235,6 +229,12 @@ def transformed_column(node: exp.Expr, schema: pa.Schema) -> TransformedColumn |
         return TransformedColumn(transform, source, transform.result_type([source.type]))
     except PennonError:
         return None
+
+
+# LIKE, startswith, endswith and contains on a text column with a literal.
+#
+# LIKE stays as it is and is accompanied by the start that it implies. NULL is never LIKE anything,
+# nor NOT LIKE.
 
 
 def like(column: SourceColumn, pattern: str, *, negated: bool) -> BoundPredicate | None:

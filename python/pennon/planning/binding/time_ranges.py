@@ -5,16 +5,6 @@
 "x >= another threshold", and every condition is a set of ranges between thresholds.
 
 NULL rules: every function gives NULL for NULL only; the ranges are never true for NULL.
-
-Conditions on the day of a time column as ranges of the column, found by trying the days.
-
-``date_format(ts, 'yyyy-MM') = '2024-03'`` says nothing of a partition that has a year and a month.
-What it says of days does: it is computed for each day of one cycle of the calendar, 1800 to 2199,
-and the days for which it is true are ranges of the column, or its months. Beyond the cycle it may
-be true, unless it asks only for what all cycles have in common. ``hour(ts)`` is nothing of the day,
-and says nothing here. The day is the one on the session's clock.
-
-NULL rules: NULL is tried beside the days, for conditions that are true for it.
 """
 
 from __future__ import annotations
@@ -367,6 +357,16 @@ def _month_from(day: int, months: int) -> int:
 def _monday_from(day: int) -> int:
     return -(-(day + _MONDAY_BEFORE_EPOCH) // 7) * 7 - _MONDAY_BEFORE_EPOCH
 
+
+# Conditions on the day of a time column as ranges of the column, found by trying the days.
+#
+# ``date_format(ts, 'yyyy-MM') = '2024-03'`` says nothing of a partition that has a year and a
+# month. What it says of days does: it is computed for each day of one cycle of the calendar, 1800
+# to 2199, and the days for which it is true are ranges of the column, or its months. Beyond the
+# cycle it may be true, unless it asks only for what all cycles have in common. ``hour(ts)`` is
+# nothing of the day, and says nothing here. The day is the one on the session's clock.
+#
+# NULL rules: NULL is tried beside the days, for conditions that are true for it.
 
 _DAY: Final = "col0"
 # Functions of dates that no year changes.

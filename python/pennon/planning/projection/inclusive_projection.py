@@ -6,24 +6,6 @@ leaf need not be asked. What is not understood is TRUE inclusively and never kno
 
 NULL rules: conditions are three-valued like everything in the manifest query; a condition that is
 NULL for a partition drops it (inclusive), or leaves the predicate to the leaf (strict).
-
-Ranges over the levels year, month, day, hour of one time column, compared as one value.
-
-The spec knows the levels as single fields only; a range of the column is a range of the tuple
-(year, month, …) in lexicographic order. Any order and any subset of the levels works: those that
-follow on each other from ``year`` are the tuple, the others answer for themselves.
-
-NULL rules: the levels are NULL together and only for NULL; range conditions are not true for it.
-
-The finite set of values that a predicate allows for a column, where it names one.
-
-``a = 1 AND b IN (2, 3)`` binds a to {1} and b to {2, 3}; ``c BETWEEN 5 AND 9`` binds an integer c
-to five values. A transform of bound columns is evaluated on the values themselves, by the code
-that computes it for rows.
-
-NULL rules: IS NULL binds a column to {NULL}; a NULL among the values is evaluated like any
-other, since an expression need not give NULL for NULL (format reading 23). Both zeros are one value
-here, and ``Transform.project_bound`` evaluates both.
 """
 
 from __future__ import annotations
@@ -73,6 +55,14 @@ if TYPE_CHECKING:
 
     from pennon.spec.partition_spec import PartitionField, PartitionSpec
     from pennon.transforms.transform import Transform
+
+# Ranges over the levels year, month, day, hour of one time column, compared as one value.
+#
+# The spec knows the levels as single fields only; a range of the column is a range of the tuple
+# (year, month, …) in lexicographic order. Any order and any subset of the levels works: those that
+# follow on each other from ``year`` are the tuple, the others answer for themselves.
+#
+# NULL rules: the levels are NULL together and only for NULL; range conditions are not true for it.
 
 LevelTuple = tuple[int, ...]
 
@@ -238,6 +228,16 @@ def _one_of_integers(column: exp.Column, values: Sequence[int]) -> exp.Expressio
     literals = tuple(pa.scalar(value, pa.int32()) for value in values)
     return condition(Comparison(Operator.IN, literals), column)
 
+
+# The finite set of values that a predicate allows for a column, where it names one.
+#
+# ``a = 1 AND b IN (2, 3)`` binds a to {1} and b to {2, 3}; ``c BETWEEN 5 AND 9`` binds an integer c
+# to five values. A transform of bound columns is evaluated on the values themselves, by the code
+# that computes it for rows.
+#
+# NULL rules: IS NULL binds a column to {NULL}; a NULL among the values is evaluated like any other,
+# since an expression need not give NULL for NULL (format reading 23). Both zeros are one value
+# here, and ``Transform.project_bound`` evaluates both.
 
 MOST_VALUES = 1_000
 _NAN: Final = {

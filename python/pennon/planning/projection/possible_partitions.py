@@ -1,13 +1,4 @@
-"""The partitions that can satisfy a predicate: existing ones and future ones.
-
-Metadata columns in predicates: ``_partition.region = 'eu'``, ``_spec_version < 3``.
-
-All rows of a leaf have the same value in them, which stands in the manifest: a comparison of one is
-decided for every leaf, whichever spec it has. Of the metadata columns that the manifest does not
-have, ``_leaf`` and the row's address, none prunes.
-
-NULL rules: a field that a leaf's spec lacks is NULL there, as its column in the manifest is.
-"""
+"""The partitions that can satisfy a predicate: existing ones and future ones."""
 
 from __future__ import annotations
 
@@ -36,6 +27,15 @@ if TYPE_CHECKING:
     from pennon.spec import PartitionSpec
 
 __all__ = ["has_no_others", "known_columns", "metadata_sources"]
+
+
+# Metadata columns in predicates: ``_partition.region = 'eu'``, ``_spec_version < 3``.
+#
+# All rows of a leaf have the same value in them, which stands in the manifest: a comparison of one
+# is decided for every leaf, whichever spec it has. Of the metadata columns that the manifest does
+# not have, ``_leaf`` and the row's address, none prunes.
+#
+# NULL rules: a field that a leaf's spec lacks is NULL there, as its column in the manifest is.
 
 
 def known_columns(snapshot: Snapshot) -> pa.Schema:

@@ -5,14 +5,6 @@ together from what each leaf has. Of a column that all partitions have a value o
 tell it exactly, whoever wrote the leaves.
 
 NULL rules: bounds and values are those that are not NULL.
-
-The values of identity partition fields, over all specs.
-
-What is known of them decides conditions of any shape on these columns, wherever it is evaluated:
-each row of a partition has the values of its tuple.
-
-NULL rules: a NULL partition value is the rows' NULL. Floats are left out: zeros of both signs are
-one partition, and so are all NaNs.
 """
 
 from __future__ import annotations
@@ -51,6 +43,14 @@ __all__ = [
     "number_bounds",
     "scan_summary",
 ]
+
+# The values of identity partition fields, over all specs.
+#
+# What is known of them decides conditions of any shape on these columns, wherever it is evaluated:
+# each row of a partition has the values of its tuple.
+#
+# NULL rules: a NULL partition value is the rows' NULL. Floats are left out: zeros of both signs are
+# one partition, and so are all NaNs.
 
 _MOST_TUPLES: Final = 1_000
 

@@ -1,9 +1,4 @@
-"""A scan plan as a few lines of text for EXPLAIN.
-
-What a scan reads and why, for people: ``CALL system.explain_scan``, ``pennon plan``.
-
-Each conjunct of the predicate is projected by itself, so that one can see what it prunes alone.
-"""
+"""A scan plan as a few lines of text for EXPLAIN."""
 
 from __future__ import annotations
 
@@ -202,6 +197,10 @@ def explain(plan: ScanPlan) -> str:
         lines.append("residual: none")
     return with_short_lists("\n".join(lines))
 
+
+# What a scan reads and why, for people: ``CALL system.explain_scan``, ``pennon plan``.
+#
+# Each conjunct of the predicate is projected by itself, so that one can see what it prunes alone.
 
 _MOST_RESIDUALS: Final = 5
 _SIZES: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["estimate_rows", "with_statistics"]
 
 
+# The column statistics in the manifest rows of a plan's leaves.
+
+
 def with_statistics(plan: ScanPlan, table: pa.Table) -> pa.Table | None:
     """Read the rows of some leaves of a plan again, with what ``column_bounds`` needs of them.
 

@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
+# Operands of functions of texts: those that have to be texts, and those that are stated.
+
+
 def texts(values: Sequence[Typed]) -> list[exp.Expr]:
     """Take expressions that all have to be texts.
 

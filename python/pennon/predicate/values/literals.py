@@ -3,15 +3,6 @@
 ``literal_value`` reads a literal as a scalar of its own type; ``conversion`` then decides whether
 it can be compared as one of a column's type. Times without a zone are UTC. NULL stays NULL in every
 type.
-
-The list of an IN as one node of the tree, however many values it has.
-
-A tree is copied and walked dozens of times on its way from a predicate to a query; a list of 10,000
-literals took 3 s of that. Its text is written once, and copies share it.
-
-Intervals that are whole numbers: of months, whose lengths differ, or of microseconds.
-
-NULL rules: an interval of NULL is none.
 """
 
 from __future__ import annotations
@@ -51,6 +42,12 @@ __all__ = [
     "to_text",
     "whole_interval",
 ]
+
+
+# The list of an IN as one node of the tree, however many values it has.
+#
+# A tree is copied and walked dozens of times on its way from a predicate to a query; a list of
+# 10,000 literals took 3 s of that. Its text is written once, and copies share it.
 
 
 class Literals:
@@ -319,6 +316,10 @@ def arrow_type(node: exp.DataType) -> pa.DataType | None:
     precision, scale = (sizes + [10, 0][len(sizes) :])[:2]
     return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)  # noqa: PLR2004
 
+
+# Intervals that are whole numbers: of months, whose lengths differ, or of microseconds.
+#
+# NULL rules: an interval of NULL is none.
 
 _UNITS: Final[Mapping[str, tuple[str, int]]] = {
     "YEAR": ("MONTH", 12),

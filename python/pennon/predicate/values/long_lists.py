@@ -5,15 +5,6 @@ plain integers, texts or dates behind a column's ``IN`` is cut out, and stands i
 leaf.
 
 NULL rules: a list with NULL is not plain, and is read as any other.
-
-Lists of values beside each other, written so that DataFusion keeps SQL's third value.
-
-DataFusion 54 merges lists on one operand as sets: ``NOT (a IN (1, 2, 3, 4) AND a IN (5, 6, 7, 8))``
-and ``a NOT IN (…) OR a NOT IN (…)`` become TRUE, also where ``a`` is NULL and the condition is
-NULL. It makes a list of ``a = 1 OR a = 2 OR …`` as well. Lance's filters do the same.
-
-So where one operand has several lists in a condition, each is written as ``(list AND a IS NOT
-NULL) OR (a IS NULL AND NULL)``: whatever the list becomes, NULL stays NULL.
 """
 
 from __future__ import annotations
@@ -31,6 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["with_lists", "with_short_lists", "without_long_lists", "written_out"]
+
+# Lists of values beside each other, written so that DataFusion keeps SQL's third value.
+#
+# DataFusion 54 merges lists on one operand as sets: ``NOT (a IN (1, 2, 3, 4) AND a IN (5, 6, 7,
+# 8))`` and ``a NOT IN (…) OR a NOT IN (…)`` become TRUE, also where ``a`` is NULL and the condition
+# is NULL. It makes a list of ``a = 1 OR a = 2 OR …`` as well. Lance's filters do the same.
+#
+# So where one operand has several lists in a condition, each is written as ``(list AND a IS NOT
+# NULL) OR (a IS NULL AND NULL)``: whatever the list becomes, NULL stays NULL.
 
 _FEWEST_NULLS: Final = 2
 # A union of types is made anew each time that it is written, and is asked slowly.

@@ -1,16 +1,4 @@
-"""The units of times: of Arrow's types, by name, and the moment from which they count.
-
-How far the clocks of a time zone are before UTC, as Java's rules have it.
-
-NULL rules: NULL stays NULL.
-
-Where clocks are put forward, the times between do not exist: they are as far behind the change as
-they would have been. Where clocks are put back, times are there twice: the earlier one is meant,
-unless another one is near that belongs to the later offset.
-
-A zone that changes its offset in the last known year does so by the same rules ever after, and the
-Gregorian calendar repeats after 400 years.
-"""
+"""The units of times: of Arrow's types, by name, and the moment from which they count."""
 
 from __future__ import annotations
 
@@ -25,6 +13,9 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+# Arrow types: which are text, binary, numbers, times or lists.
 
 
 def is_text(data_type: pa.DataType) -> bool:
@@ -130,6 +121,17 @@ UNIT_NAMES: Final[Mapping[str, str]] = {
 }
 """What DataFusion calls a unit."""
 
+
+# How far the clocks of a time zone are before UTC, as Java's rules have it.
+#
+# NULL rules: NULL stays NULL.
+#
+# Where clocks are put forward, the times between do not exist: they are as far behind the change as
+# they would have been. Where clocks are put back, times are there twice: the earlier one is meant,
+# unless another one is near that belongs to the later offset.
+#
+# A zone that changes its offset in the last known year does so by the same rules ever after, and
+# the Gregorian calendar repeats after 400 years.
 
 _CYCLE_YEARS: Final = 400
 _CYCLE_MICROS: Final = 146_097 * MICROS_PER_DAY

@@ -3,21 +3,6 @@
 DataFusion names a call by its text without casts, and refuses two of one name: a sum of integers
 beside their average, which adds them up as DOUBLEs. Arguments that differ in casts only are
 columns of their own.
-
-Several values that are one: ``count(a, b)``, ``count(DISTINCT a, b)``, ``max_by(a, b)``.
-
-NULL rules: a row in which one of the values is NULL does not count. DataFusion counts one value, so
-the several are a struct, which is NULL in such a row; of it Spark counts the different ones where
-several tasks have rows of a group.
-
-Computes grouping sets (ROLLUP, CUBE) of the groups of all their columns together.
-
-Spark repeats each row for each set and groups them all. A group of any set consists of whole groups
-of all columns, so the rows are grouped once, and only those groups are repeated and put together.
-
-NULL rules: a column that a set leaves out is NULL there, and the number of the set, a key as well,
-tells it from a NULL of the rows. Parts of a sum, an extreme or a count are NULL for nothing, and
-are left out where they are put together; no group is without a count.
 """
 
 from __future__ import annotations
@@ -74,6 +59,13 @@ if TYPE_CHECKING:
 
     from pennon.plan import AggregateCall, PlanNode
     from pennon.predicate.condition import Semantics
+
+
+# Several values that are one: ``count(a, b)``, ``count(DISTINCT a, b)``, ``max_by(a, b)``.
+#
+# NULL rules: a row in which one of the values is NULL does not count. DataFusion counts one value,
+# so the several are a struct, which is NULL in such a row; of it Spark counts the different ones
+# where several tasks have rows of a group.
 
 
 def counted_together(
@@ -283,6 +275,8 @@ def _text(tree: exp.Expr) -> str:
     return tree.sql(dialect=DataFusion)
 
 
+# Writes an aggregate as one SELECT: its keys, then its functions.
+
 _ROWS: Final = "rows"
 
 
@@ -376,6 +370,16 @@ def grouped(
         select.having(binary(exp.GT, rows, integer(0, pa.int64())), copy=False)
     return Selected(select, types)
 
+
+# Computes grouping sets (ROLLUP, CUBE) of the groups of all their columns together.
+#
+# Spark repeats each row for each set and groups them all. A group of any set consists of whole
+# groups of all columns, so the rows are grouped once, and only those groups are repeated and put
+# together.
+#
+# NULL rules: a column that a set leaves out is NULL there, and the number of the set, a key as
+# well, tells it from a NULL of the rows. Parts of a sum, an extreme or a count are NULL for
+# nothing, and are left out where they are put together; no group is without a count.
 
 _IN_PARTS: Final = frozenset({"count", "sum", "min", "max"})
 _BIGINT_DIGITS: Final = INTEGER_DIGITS[64]

@@ -3,16 +3,6 @@
 NULL rules: a condition that is NULL joins nothing. ``NOT IN`` keeps a row where the right side is
 empty, and else only where neither the row's value nor one of the right side is NULL. Whether a
 partner exists is TRUE or FALSE, never NULL.
-
-What a join's condition says of how partners are found: by equal values, or as NOT IN does.
-
-Spark computes both values of an equality for every row, whatever stands before it in the condition,
-and so may DataFusion. Any other part of the condition Spark computes of the pairs with equal
-values; of which of them, where one partner is enough, its plan decides.
-
-NULL rules: an equality that is NULL finds nothing. ``NOT IN``, an anti join that knows of NULLs,
-keeps a row where the right side is empty; otherwise only where its value is not NULL, equals no
-value of the right side, and the right side has no NULL.
 """
 
 from __future__ import annotations
@@ -48,6 +38,16 @@ if TYPE_CHECKING:
     from pennon.predicate.condition import Semantics
     from pennon.predicate.expressions.value_ranges import ValueRange
     from pennon.predicate.typed import SparkExpression
+
+# What a join's condition says of how partners are found: by equal values, or as NOT IN does.
+#
+# Spark computes both values of an equality for every row, whatever stands before it in the
+# condition, and so may DataFusion. Any other part of the condition Spark computes of the pairs with
+# equal values; of which of them, where one partner is enough, its plan decides.
+#
+# NULL rules: an equality that is NULL finds nothing. ``NOT IN``, an anti join that knows of NULLs,
+# keeps a row where the right side is empty; otherwise only where its value is not NULL, equals no
+# value of the right side, and the right side has no NULL.
 
 # Of other joins a row may be decided by its first partner.
 _OF_ALL_PAIRS: Final = (JoinType.INNER, JoinType.LEFT, JoinType.RIGHT, JoinType.FULL)

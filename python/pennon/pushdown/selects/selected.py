@@ -1,16 +1,4 @@
-"""A SELECT of DataFusion under construction: its tree, and the types of its columns.
-
-The first rows by an order, and those after them.
-
-Each task gives its own first rows, and Spark takes the first of these. So both orders must agree:
-floats have one zero and one NaN, and an order by binary values is declined.
-
-NULL rules: those of the order, which says where NULLs stand.
-
-Writes UNION ALL and Spark's Expand as one SELECT.
-
-NULL rules: a row is what it is; nothing is compared.
-"""
+"""A SELECT of DataFusion under construction: its tree, and the types of its columns."""
 
 from __future__ import annotations
 
@@ -124,6 +112,13 @@ def whole_number(value: int) -> exp.Expr:
     """Write a BIGINT."""
     return cast(exp.Literal.number(value), pa.int64())
 
+
+# The first rows by an order, and those after them.
+#
+# Each task gives its own first rows, and Spark takes the first of these. So both orders must agree:
+# floats have one zero and one NaN, and an order by binary values is declined.
+#
+# NULL rules: those of the order, which says where NULLs stand.
 
 # The number of a row by the order.
 _NUMBER: Final = "o"
@@ -260,6 +255,8 @@ def _with_columns_of(keys: Sequence[exp.Ordered], below: Selected, name: str) ->
     return Selected(selected_from(varied, f"{name}y", [*kept, *computed]), below.types)
 
 
+# Writes a filter over what is selected below it.
+
 # More rows than there are anywhere.
 _ALL_ROWS: Final = (1 << 63) - 1
 
@@ -299,6 +296,10 @@ def _with_its_own_conditions_first(name: str, below: Selected) -> Selected:
     rows = selected_from(below, name, quoted_columns(below.types))
     return Selected(rows.limit(_ALL_ROWS, copy=False), below.types)
 
+
+# Writes UNION ALL and Spark's Expand as one SELECT.
+#
+# NULL rules: a row is what it is; nothing is compared.
 
 # The number of a projection beside the rows that it is applied to.
 _PROJECTION: Final = "n"

@@ -5,20 +5,6 @@ stands where its rows are untouched; what its statement read beside them is ``re
 Every other change depends on the leaf's content as it was read, so any change of the leaf is a
 conflict.
 Leaves that only the other writer touched do not matter.
-
-Finds rows by address again after compactions moved them into other files.
-
-A row is named by its address at the version that the statement read. From the version that is there
-now the way goes back, by the records of rewrites and by what each version of a leaf was built on;
-then forward again, and each rewrite on it gives the new addresses. A way that another change of the
-same rows crosses is a conflict.
-
-Whether a statement can come before commits that were made since it began.
-
-Rows that are merely appended come behind whatever has not read them, so a statement may be placed
-before an append that was committed first. It then comes before all that was committed since, too:
-another statement may have read, or have taken out, what was appended, and what this one replaces
-beside it. Where each has to come before the other, no order explains both, and one is refused.
 """
 
 from __future__ import annotations
@@ -228,6 +214,13 @@ def _keys(column: pa.Field, above: str) -> Iterator[str]:
         yield from _keys(child, key)
 
 
+# Finds rows by address again after compactions moved them into other files.
+#
+# A row is named by its address at the version that the statement read. From the version that is
+# there now the way goes back, by the records of rewrites and by what each version of a leaf was
+# built on; then forward again, and each rewrite on it gives the new addresses. A way that another
+# change of the same rows crosses is a conflict.
+
 _MOST_STEPS: Final = 1000
 
 
@@ -344,6 +337,13 @@ class _Way:
             version = made_by.read_version
         return None
 
+
+# Whether a statement can come before commits that were made since it began.
+#
+# Rows that are merely appended come behind whatever has not read them, so a statement may be placed
+# before an append that was committed first. It then comes before all that was committed since, too:
+# another statement may have read, or have taken out, what was appended, and what this one replaces
+# beside it. Where each has to come before the other, no order explains both, and one is refused.
 
 # Rows that are added whatever is there: an overwrite that came first took none of them.
 _READ_NOTHING: Final = frozenset({"append", "compact", "maintenance", "alter"})

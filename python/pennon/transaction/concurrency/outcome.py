@@ -9,12 +9,6 @@ The table property ``write.isolation``: serializable or snapshot.
   so it is as if it had run alone.
 * ``snapshot``: it stands where no other commit changed the rows that it replaces. Rows that others
   append meanwhile are not looked at, so two statements may both insert a key that both missed.
-
-The table properties ``write.delete.mode``, ``write.update.mode`` and ``write.merge.mode``.
-
-They are Iceberg's. By ``merge-on-read``, the default, rows that go are marked as gone in their
-fragments; by ``copy-on-write`` their fragments are written anew without them, so that no reader
-has to leave rows out. New rows are written beside them either way.
 """
 
 from __future__ import annotations
@@ -78,6 +72,12 @@ def check_isolation(properties: Mapping[str, str]) -> None:
     for command in (None, *ROW_COMMANDS):
         isolation(properties, command)
 
+
+# The table properties ``write.delete.mode``, ``write.update.mode`` and ``write.merge.mode``.
+#
+# They are Iceberg's. By ``merge-on-read``, the default, rows that go are marked as gone in their
+# fragments; by ``copy-on-write`` their fragments are written anew without them, so that no reader
+# has to leave rows out. New rows are written beside them either way.
 
 _MERGE_ON_READ: Final = "merge-on-read"
 _COPY_ON_WRITE: Final = "copy-on-write"

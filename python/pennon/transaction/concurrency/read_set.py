@@ -5,22 +5,6 @@ leaf that it read though it wrote none of its rows, and a leaf that was made sin
 rows of its conditions. So two statements that both find a key missing never both insert it.
 Partitions that the conditions rule out do not matter, and neither do rewrites of the same rows, nor
 other rows of those partitions.
-
-What a dynamic overwrite replaces that other partition specs have laid out.
-
-It replaces the partitions of its rows. Those of its own spec it writes, so that whoever else
-changes one is met there. The same rows may lie in partitions of other specs, too: such ones it
-takes out, unless they are made while it runs.
-
-Whether others changed rows of a statement's conditions, or only rows beside them.
-
-Partition values say which leaves a statement may have read, and its conditions which of their rows.
-Where others added, changed or deleted rows that satisfy these neither before nor after, it would
-read the same again. So the fragments that differ between two versions of a leaf are asked for rows
-that do.
-
-NULL rule: a row for which a condition is NULL was not read. Only conditions that a leaf evaluates
-just as Spark does are asked; without the others more rows count as read.
 """
 
 from __future__ import annotations
@@ -71,6 +55,13 @@ __all__ = [
     "overlapping_leaves",
     "shared_fields",
 ]
+
+
+# What a dynamic overwrite replaces that other partition specs have laid out.
+#
+# It replaces the partitions of its rows. Those of its own spec it writes, so that whoever else
+# changes one is met there. The same rows may lie in partitions of other specs, too: such ones it
+# takes out, unless they are made while it runs.
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +167,16 @@ def _overlapping(
 def _key(shared: Sequence[PartitionField], tuples: pa.RecordBatch | pa.Table, at: int) -> str:
     return repr([python_value(tuples.column(field.column)[at]) for field in shared])
 
+
+# Whether others changed rows of a statement's conditions, or only rows beside them.
+#
+# Partition values say which leaves a statement may have read, and its conditions which of their
+# rows. Where others added, changed or deleted rows that satisfy these neither before nor after, it
+# would read the same again. So the fragments that differ between two versions of a leaf are asked
+# for rows that do.
+#
+# NULL rule: a row for which a condition is NULL was not read. Only conditions that a leaf evaluates
+# just as Spark does are asked; without the others more rows count as read.
 
 # A commit that looks at more rows than so many would take long, and lose to others meanwhile.
 _MOST_ROWS: Final = 1_000_000

@@ -1,10 +1,4 @@
-"""Commits the new version of a leaf detached: invisible until the manifest names it.
-
-Merges the column statistics of a leaf with those of a change.
-
-They are known where those of the version before are, or where none of its rows stays. Rows that go
-leave bounds that hold and are no answers any more.
-"""
+"""Commits the new version of a leaf detached: invisible until the manifest names it."""
 
 from __future__ import annotations
 
@@ -57,6 +51,12 @@ if TYPE_CHECKING:
     from pennon.transaction.staging.staged import Change, LeafState
 
 __all__ = ["abandon", "prepare_leaves", "staged_values"]
+
+
+# Merges the column statistics of a leaf with those of a change.
+#
+# They are known where those of the version before are, or where none of its rows stays. Rows that
+# go leave bounds that hold and are no answers any more.
 
 
 def changed_statistics(
@@ -116,6 +116,9 @@ def _with(
         return None
     types = {field.id: field.field.type for field in schema.fields}
     return one.merged(counted, types)
+
+
+# Aborts a write: deletes its files, unless a commit names them or may still do so.
 
 
 def abandon(

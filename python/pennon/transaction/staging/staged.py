@@ -115,6 +115,9 @@ def by_leaf(staged: Iterable[StagedPartition]) -> dict[str, tuple[StagedPartitio
     return grouped
 
 
+# The record of a commit, made from its changes: operation, partitions, rows added and removed.
+
+
 def described(
     base: Snapshot,
     changes: Mapping[str, Change],
@@ -164,6 +167,8 @@ def _named(changes: Mapping[str, Change]) -> str:
         return "append"
     return "delete" if kinds <= {Drop} else "overwrite"
 
+
+# The state, in a snapshot, of the leaves that a transaction touches.
 
 # Beyond so many ids one pass over all rows is cheaper than a list of literals.
 _MAX_KEYS = 500

@@ -269,6 +269,9 @@ class CallReply:
     arrow: bool
 
 
+# The requests about metadata tables; ``split`` holds storage options and is never printed.
+
+
 @dataclass(frozen=True, slots=True)
 class ReadMetadata:
     """The rows of a metadata table; an Arrow stream of the columns that ``split`` names."""
@@ -304,6 +307,9 @@ class MetadataRows:
     catalog: Catalog
     columns: tuple[str, ...]
     predicates: tuple[str, ...]
+
+
+# The requests of a stream that reads a table; positions are opaque to the jar.
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +358,9 @@ class PlanBatch(StreamRequest):
     plan: str
     num_tasks: int
     max_bytes: int
+
+
+# The requests that change rows, and their replies; ``messages.py`` has all others.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,6 @@
 """The operators of a query as messages from the JVM, which ``derive_keys`` carries.
 
 ``plans/plan_outline.py`` makes the plan tree of them, and looks up what its scans read.
-
-The expressions in the operators of a query, made of what the JVM says of them.
-
-A text is Spark SQL over columns named ``c<attribute>``; one that is None could not be written.
 """
 
 from __future__ import annotations
@@ -46,6 +42,10 @@ from pennon.plan import (
 from pennon.predicate.parse import column_path
 from pennon.predicate.typed import SparkExpression, is_carried
 from pennon.spec.functions import ColumnComparison, ComparedColumn
+
+# The expressions in the operators of a query, made of what the JVM says of them.
+#
+# A text is Spark SQL over columns named ``c<attribute>``; one that is None could not be written.
 
 # By the names of Spark's classes: in SQL some of them have several.
 _FUNCTIONS: Mapping[str, str] = MappingProxyType(
@@ -163,6 +163,8 @@ def type_of(data_type: object) -> pa.DataType | None:
         return None
     return None if pa.types.is_time(made) else made
 
+
+# The numbers by which a plan's nodes name columns, and the fields of struct columns.
 
 _COLUMN: Final = re.compile(r"c(\d+)")
 

@@ -1,10 +1,6 @@
 """The requests about scans, from their plans to their rows, and the replies.
 
 ``scan``, ``split`` and ``fragment`` hold storage options and are never printed.
-
-The request of the derived-key rule, and the reply.
-
-An Arrow table with what is read under each key follows the reply.
 """
 
 from __future__ import annotations
@@ -14,6 +10,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pennon.worker.messages.messages import CatalogRequest, JsonObject, TableRequest
+
+# The request of the derived-key rule, and the reply.
+#
+# An Arrow table with what is read under each key follows the reply.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,4 @@
-"""Plans the tasks of a fragment: what each reads, and what Spark is told of them.
-
-Chooses the parts of a query that the workers compute, for the reply to Spark's rule.
-
-A part reports its key only where an operator above needs it, as a scan whose leaves are joined
-already: each row has one column more for it.
-"""
+"""Plans the tasks of a fragment: what each reads, and what Spark is told of them."""
 
 from __future__ import annotations
 
@@ -60,6 +54,9 @@ if TYPE_CHECKING:
     from pennon.worker.plans.plan_outline import DecodedPlan
 
 __all__ = ["FragmentDetails"]
+
+
+# The lines of EXPLAIN FORMATTED about a fragment.
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +360,12 @@ def _scan_token(node: PlanNode, plan: ScanPlan) -> ScanToken:
         plan.snapshot.storage_options,
         identity=plan.identity,
     )
+
+
+# Chooses the parts of a query that the workers compute, for the reply to Spark's rule.
+#
+# A part reports its key only where an operator above needs it, as a scan whose leaves are joined
+# already: each row has one column more for it.
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["packed_splits"]
 
 
+# Splits of several leaves, one row per task, as the jar reads them.
+
+
 def packed_splits(leaves: pa.Table, tasks: Sequence[Sequence[Piece]]) -> pa.Table:
     """Write the split of each task.
 
@@ -53,6 +56,9 @@ def packed_splits(leaves: pa.Table, tasks: Sequence[Sequence[Piece]]) -> pa.Tabl
     return pa.table(
         {"object_id": pa.array(names, pa.utf8()), "split": packed_column(leaves, tasks)}
     )
+
+
+# A scan's derived key as EXPLAIN shows it.
 
 
 def key_text(functions: Sequence[LayoutFunction], plan: ScanPlan, note: str) -> str:

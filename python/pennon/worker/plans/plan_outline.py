@@ -1,13 +1,4 @@
-"""Decodes the JVM's outline of a query into the plan tree; nothing else does.
-
-The types of a query's columns, planned once for queries that are asked again.
-
-Planning a query takes DataFusion a fifth of what the whole query is planned in.
-
-Filters by the values of a join's other side, which Spark puts below the join.
-
-Where the workers compute the join together with them, they leave out nothing that it would not.
-"""
+"""Decodes the JVM's outline of a query into the plan tree; nothing else does."""
 
 from __future__ import annotations
 
@@ -48,6 +39,10 @@ if TYPE_CHECKING:
 
 __all__ = ["planned_types"]
 
+# The types of a query's columns, planned once for queries that are asked again.
+#
+# Planning a query takes DataFusion a fifth of what the whole query is planned in.
+
 _KEPT_QUERIES: Final = 256
 _LONGEST_KEPT: Final = 50_000
 
@@ -83,6 +78,11 @@ def planned_types(
 
 
 _kept_schema = lru_cache(maxsize=_KEPT_QUERIES)(result_schema)
+
+
+# Filters by the values of a join's other side, which Spark puts below the join.
+#
+# Where the workers compute the join together with them, they leave out nothing that it would not.
 
 
 def with_implied_prunings(plan: Plan, prunings: Mapping[int, Sequence[PruningMessage]]) -> Plan:

@@ -2,13 +2,6 @@
 
 The driver's half brings ``lance_namespace`` with its hundreds of generated classes: it is a third
 of the whole start.
-
-Imports ``lance_namespace`` without the classes that only its REST client needs.
-
-``lance_namespace`` needs the models of the package ``lance_namespace_urllib3_client``. That
-package's own ``__init__`` imports its API classes too, which check their arguments by pydantic: two
-thirds of the whole import, 0.7 s of CPU in the first query of a session. So its ``__init__`` is run
-when somebody asks for a name of it.
 """
 
 from __future__ import annotations
@@ -27,6 +20,13 @@ from pennon.worker.requests import data_plane
 
 if TYPE_CHECKING:
     from pennon.worker.requests.operations import Handler
+
+# Imports ``lance_namespace`` without the classes that only its REST client needs.
+#
+# ``lance_namespace`` needs the models of the package ``lance_namespace_urllib3_client``. That
+# package's own ``__init__`` imports its API classes too, which check their arguments by pydantic:
+# two thirds of the whole import, 0.7 s of CPU in the first query of a session. So its ``__init__``
+# is run when somebody asks for a name of it.
 
 _CLIENT: Final = "lance_namespace_urllib3_client"
 

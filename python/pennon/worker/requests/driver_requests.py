@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = ["load_changes", "read_metadata"]
 
+# Handlers of requests about metadata tables.
+
 _NET_CHANGES = "netchanges"
 # Namespaces that are searched for the sake of a message.
 _MOST_SEARCHED = 20
@@ -253,6 +255,9 @@ def _object(text: str) -> dict[str, object]:
     if not isinstance(read, dict):
         raise MalformedMessage(why="the text of a metadata table is not one of ours")
     return read
+
+
+# Handlers of the requests of a stream that reads a table.
 
 
 def start_stream(request: m.StartStream) -> m.PositionReply:

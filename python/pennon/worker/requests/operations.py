@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Handler"]
 
+# The type of a request's handler.
+
 Handler = Callable[[Mapping[str, object], "FrameSocket"], None]
 """Answers one request: sends the reply's frames itself, raises to have an ``X`` frame sent."""
 

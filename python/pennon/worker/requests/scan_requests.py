@@ -3,11 +3,6 @@
 The answer to ``plan_scan`` is kept while the table has that version. The plan is kept by itself
 (``kept_plans.py``), for the other requests name it. What Spark is told of it takes four times as
 long as to find it, and the same query asks the same again.
-
-Arrow arrays without values and without the one offset that the format requires.
-
-Arrow's Java library writes it from version 19 on; Spark 4.1 has version 18. Arrow's other libraries
-read such a column as an empty one, Lance takes what stands behind it in memory for the offset.
 """
 
 from __future__ import annotations
@@ -50,6 +45,13 @@ from pennon.worker.wire.tokens import ScanToken, TableToken, in_nanoseconds, spl
 
 if TYPE_CHECKING:
     from pennon.planning import ScanPlan
+
+
+# Arrow arrays without values and without the one offset that the format requires.
+#
+# Arrow's Java library writes it from version 19 on; Spark 4.1 has version 18. Arrow's other
+# libraries read such a column as an empty one, Lance takes what stands behind it in memory for the
+# offset.
 
 
 def with_offsets(column: pa.Array) -> pa.Array:

@@ -4,11 +4,6 @@ A frame is one byte of kind, four bytes of big-endian length, and the payload. A
 travels as ``A`` frames that are cut anywhere, closed by one ``E`` frame: empty, or a message of
 what the rows took. The buffers of a record batch leave from where they lie in one system call, with
 a copy by the system alone; serialised first, twenty columns took a third longer to send.
-
-Converts exceptions into error messages for the JVM; tracebacks go to the log only.
-
-No value of a storage option leaves the process: every one that a request brought is blotted out
-of messages and log lines alike.
 """
 
 from __future__ import annotations
@@ -37,6 +32,8 @@ from pennon.errors import (
     StorageFull,
 )
 
+# The message behind the rows of a task: its metrics.
+
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
@@ -61,6 +58,11 @@ class StreamEnd:
 
 
 _LOG = logging.getLogger(__name__)
+# Converts exceptions into error messages for the JVM; tracebacks go to the log only.
+#
+# No value of a storage option leaves the process: every one that a request brought is blotted out
+# of messages and log lines alike.
+
 _SHORTEST_SECRET = 5
 _BLOT = "<hidden>"
 _LONGEST_REASON = 400

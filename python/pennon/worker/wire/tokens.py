@@ -2,11 +2,6 @@
 
 Each is declared once and read strictly: a text with another field, or without one, is none of this
 worker's. ``scan`` and ``write`` hold storage options, because executors receive nothing else.
-
-Columns as they go to Spark: without metadata, and short decimals as their unscaled BIGINT.
-
-Arrow holds sixteen bytes of any decimal; Spark holds eight of one of up to 18 digits, as Parquet
-does. Those eight are the lower half of Arrow's, and the upper half need not pass the socket.
 """
 
 from __future__ import annotations
@@ -37,6 +32,9 @@ from pennon.worker.wire.json_fields import decode, encode
 
 if TYPE_CHECKING:
     from pennon.planning.splits import Piece
+
+
+# Writes the tokens of splits for 100,000 leaves at once; ``Split`` of ``tokens.py`` reads them.
 
 
 def packed_column(leaves: pa.Table, packed: Sequence[Sequence[Piece]]) -> pa.Array:
@@ -143,6 +141,12 @@ def _needs_escape(texts: pa.ChunkedArray) -> bool:
         ):
             return True
     return False
+
+
+# Columns as they go to Spark: without metadata, and short decimals as their unscaled BIGINT.
+#
+# Arrow holds sixteen bytes of any decimal; Spark holds eight of one of up to 18 digits, as Parquet
+# does. Those eight are the lower half of Arrow's, and the upper half need not pass the socket.
 
 
 def sent_schema(schema: pa.Schema) -> pa.Schema:
