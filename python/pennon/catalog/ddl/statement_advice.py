@@ -85,7 +85,7 @@ Write write.order if that is meant.
     """
     for name, value in properties.items():
         if name not in _KNOWN and (_is_of_a_family(name) or _is_meant_as_the_mode(name, value)):
-            why = "nothing here reads a property of that name"
+            why = "no property of that name is supported"
             raise TablePropertyRefused(
                 property=name, value=value, table=table, why=why, advice=_advice(name)
             )
