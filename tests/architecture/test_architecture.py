@@ -391,7 +391,6 @@ def test_only_the_manifest_folder_names_the_manifest_table() -> None:
 
 # Small modules that one other imports, and that stand alone all the same, each with its reason.
 ALONE = {
-    "pennon.catalog.layouts.stored_tables",  # the list of all layouts, which import each other not
     "pennon.catalog.upstream.namespace_alias",  # runs at `import pennon`, which imports nothing
     "pennon.metadata_tables.known_tables",  # the list of all metadata tables
     "pennon.worker.handshake",  # imported behind Arrow

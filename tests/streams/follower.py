@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pennon.catalog.tables.loaded_table import open_location
+from pennon.catalog.layouts.stored_tables import open_location
 from pennon.leaf import open_leaf
 from pennon.manifest import Snapshot
 from pennon.streams import StreamOptions, StreamPosition, batch_end, batch_start, planned_batch

@@ -8,7 +8,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from pennon.worker.requests.scan_requests import with_offsets
+from pennon.worker.requests.data_plane import with_offsets
 
 # No offset at all, and behind it memory that is none of the column's.
 NO_OFFSET = pa.py_buffer(b"\xfe" * 64).slice(0, 0)

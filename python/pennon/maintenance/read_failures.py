@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from pennon.catalog.layouts.plain_snapshot import open_plain
-from pennon.catalog.tables.loaded_table import open_location
+from pennon.catalog.layouts.stored_tables import open_location
 from pennon.errors import (
     LeafMissing,
     NamespaceHasNoManifest,

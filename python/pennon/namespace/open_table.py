@@ -11,13 +11,12 @@ import pyarrow as pa
 
 from pennon.arguments import as_names, check_least, checked_methods
 from pennon.catalog.columns.spark_types import arrow_type, spark_schema
+from pennon.catalog.layouts.stored_tables import check_is_there, missed_by_name
 from pennon.catalog.partitioning import partitioned_by
 from pennon.catalog.table_name import by_name
 from pennon.catalog.tables.loaded_table import (
     Table,
-    check_is_there,
     load,
-    missed_by_name,
     read_changes,
 )
 from pennon.errors import (

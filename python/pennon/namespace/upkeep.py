@@ -13,7 +13,7 @@ from pennon.arguments import (
     check_one_of,
     checked_methods,
 )
-from pennon.catalog.tables.loaded_table import missed_by_name
+from pennon.catalog.layouts.stored_tables import missed_by_name
 from pennon.errors import ArgumentRefused
 from pennon.maintenance.checks.check import CHECK
 from pennon.maintenance.compact import COMPACT, DEFAULT_TARGET_BYTES

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.caching import LOOK
-from pennon.catalog.configured_catalog import Catalog, absolute_place, is_local, is_path
+from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
 from pennon.catalog.layouts.plain_snapshot import open_plain
+from pennon.catalog.layouts.stored_tables import DROPPED, open_location
 from pennon.catalog.partitioning import partitioning
 from pennon.catalog.table_name import by_name, parts_of
 from pennon.draft import open_snapshot
@@ -25,7 +25,6 @@ from pennon.errors import (
     ChangeKeyMissing,
     ChangeRangeReversed,
     NamespaceHasNoManifest,
-    PathNotTable,
     TableFilesGone,
     TableMadeAnew,
     TableNotFound,
@@ -45,94 +44,19 @@ from pennon.spec.column_names import hiding_column, python_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
 
     from pennon.catalog.directory import Name
 
 __all__ = [
     "ChangeBounds",
     "Table",
-    "check_is_there",
     "find_changes",
     "load",
-    "missed_by_name",
-    "open_location",
     "read_changes",
     "reopen",
     "reopen_newest",
     "told_changes",
 ]
-
-# Opens a table by its location alone, and says of one that was dropped meanwhile that it was.
-#
-# The tasks of a write do so as well: nothing here looks a name up in a catalog.
-
-DROPPED: Final = "it was dropped meanwhile"
-"""What is said of a table that was there when a statement began."""
-
-
-def open_location(
-    location: str, version: int | None, timestamp: datetime | None, storage: Mapping[str, str]
-) -> Snapshot | None:
-    """Open a partitioned namespace or a plain dataset; None where nothing is.
-
-    Args:
-        location: Path or URL.
-        version: Its number; None for the newest.
-        timestamp: The newest version up to then; None for any.
-        storage: Given to Lance.
-
-    Raises:
-        PathNotTable: Something else is there.
-    """
-    # Unlike Path.is_file it says no, too, of what is no path: names that are too long.
-    if is_local(location) and os.path.isfile(location):  # noqa: PTH113
-        raise PathNotTable(path=location, why="it is a file and not a folder")
-    try:
-        return open_snapshot(location, version, timestamp, storage)
-    except NamespaceHasNoManifest as error:
-        try:
-            return open_plain(location, version, timestamp, storage)
-        except OSError:
-            raise PathNotTable(path=location, why="it has no __manifest") from error
-
-
-def check_is_there(name: str, location: str, storage: Mapping[str, str]) -> None:
-    """Miss a table that was opened earlier, where nothing is left at its location.
-
-    Args:
-        name: The table's name, for the error.
-        location: Path or URL.
-        storage: Given to Lance.
-
-    Raises:
-        TableNotFound: Nothing is there any more.
-        PathNotTable: Something else is.
-    """
-    if open_location(location, None, None, storage) is None:
-        raise TableNotFound(table=name, near=DROPPED)
-
-
-@contextlib.contextmanager
-def missed_by_name(name: str, location: str, storage: Mapping[str, str]) -> Iterator[None]:
-    """Say of a table that was dropped since it was opened that it was; failures are by its name.
-
-    Args:
-        name: The table's name.
-        location: Path or URL.
-        storage: Given to Lance.
-
-    Raises:
-        TableNotFound: Nothing is there any more.
-        NamespaceHasNoManifest: It is a plain dataset, and the statement is for others.
-    """
-    try:
-        with by_name(name):
-            yield
-    except NamespaceHasNoManifest:
-        check_is_there(name, location, storage)
-        raise
-
 
 _LAST_VERSION = (1 << 64) - 1
 

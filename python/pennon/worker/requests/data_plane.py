@@ -11,14 +11,13 @@ import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import valid_texts, within_lengths
 from pennon.catalog.layouts import STORED_TABLES
-from pennon.catalog.tables.loaded_table import missed_by_name
+from pennon.catalog.layouts.stored_tables import missed_by_name
 from pennon.execution import Fragment, run
 from pennon.execution.memory import ProcessCost, peak_bytes
 from pennon.leaf.changes.deleted_rows import collect_deleted
 from pennon.maintenance.read_failures import naming_causes
 from pennon.worker.messages.messages import Write, WriteDeletes, WriteDeletesReply, WriteReply
 from pennon.worker.messages.scan_messages import Read, ReadReply, RunFragment
-from pennon.worker.requests.scan_requests import with_offsets
 from pennon.worker.wire.fragment_tokens import FragmentToken
 from pennon.worker.wire.framing import (
     STORAGE_OPTION_VALUES,
@@ -191,3 +190,23 @@ def _cast(stream: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Record
                 ],
                 schema=schema,
             )
+
+
+# Arrow arrays without values and without the one offset that the format requires.
+#
+# Arrow's Java library writes it from version 19 on; Spark 4.1 has version 18. Arrow's other
+# libraries read such a column as an empty one, Lance takes what stands behind it in memory for the
+# offset.
+
+
+def with_offsets(column: pa.Array) -> pa.Array:
+    """Give a column whose offsets are all there; the same one where nothing can be missing.
+
+    Args:
+        column: Of any type: a map, list or struct may have children without values.
+
+    Spec: "Variable-size Binary Layout" of the Arrow columnar format.
+    """
+    is_suspect = any(buffer is not None and buffer.size == 0 for buffer in column.buffers())
+    # Concatenating writes all offsets anew, where one array alone would be passed on.
+    return pa.concat_arrays([column, column.slice(0, 0)]) if is_suspect else column

@@ -47,26 +47,6 @@ if TYPE_CHECKING:
     from pennon.planning import ScanPlan
 
 
-# Arrow arrays without values and without the one offset that the format requires.
-#
-# Arrow's Java library writes it from version 19 on; Spark 4.1 has version 18. Arrow's other
-# libraries read such a column as an empty one, Lance takes what stands behind it in memory for the
-# offset.
-
-
-def with_offsets(column: pa.Array) -> pa.Array:
-    """Give a column whose offsets are all there; the same one where nothing can be missing.
-
-    Args:
-        column: Of any type: a map, list or struct may have children without values.
-
-    Spec: "Variable-size Binary Layout" of the Arrow columnar format.
-    """
-    is_suspect = any(buffer is not None and buffer.size == 0 for buffer in column.buffers())
-    # Concatenating writes all offsets anew, where one array alone would be passed on.
-    return pa.concat_arrays([column, column.slice(0, 0)]) if is_suspect else column
-
-
 # Of more leaves many plans never need the packed splits: joins and aggregates read in other ways.
 _MOST_PACKED: Final = 64
 _REPLIES_BYTES: Final = 16 << 20
