@@ -1,5 +1,7 @@
 """The JVM that started this process, as it describes itself; none for the library alone.
 
+And the memory that the machine or the container has for both.
+
 Everything that depends on it asks here: whose the commits of a worker are, and how much memory its
 queries may take, in which language Spark changes the case of letters, and which Spark it is.
 """
@@ -9,9 +11,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
-__all__ = ["StartingJvm", "started_by", "starting_jvm"]
+__all__ = ["StartingJvm", "limit_bytes", "started_by", "starting_jvm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +70,41 @@ def started_by(jvm: StartingJvm | None) -> None:
 def starting_jvm() -> StartingJvm:
     """Give that JVM; where there is none, one without a heap that leaves the whole machine."""
     return _Started.jvm or _NO_JVM
+
+
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+_OWN_CGROUPS: Final = Path("/proc/self/cgroup")
+
+
+def limit_bytes() -> int:
+    """Give the memory of the machine, or of the cgroup around this process where it has less."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([physical, *_cgroup_limits()])
+
+
+def _cgroup_limits() -> list[int]:
+    """The limits of the process's own cgroup and of those around it, of both versions."""
+    try:
+        lines = _OWN_CGROUPS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    files = [_CGROUPS / "memory.max", _CGROUPS / "memory" / "memory.limit_in_bytes"]
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        folder = Path(path.lstrip("/"))
+        for part in (folder, *folder.parents):
+            if not controllers:
+                files.append(_CGROUPS / part / "memory.max")
+            elif "memory" in controllers.split(","):
+                files.append(_CGROUPS / "memory" / part / "memory.limit_in_bytes")
+    limits = (_limit(file) for file in dict.fromkeys(files))
+    return [limit for limit in limits if limit is not None]
+
+
+def _limit(file: Path) -> int | None:
+    try:
+        text = file.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() and int(text) > 0 else None

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import random
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tests.manifest.handmade import NOWHERE, SALES_LATE, appendix_c
+from tests.worker.worker_client import JVM
 
-from pennon.caching import Cache, TableKey, TextCache, log_figures, storage_identity
+from pennon.caching import Cache, TableKey, TextCache, limit_caches, log_figures, storage_identity
+from pennon.caching.cache import _ENTRIES, _LOCK, _Budget
 from pennon.catalog.configured_catalog import Catalog
 from pennon.draft import open_snapshot
 from pennon.leaf import open_leaf
@@ -131,6 +138,92 @@ def test_the_values_used_longest_ago_go_and_one_that_is_too_heavy_is_not_kept() 
     assert (cache.figures.entries, cache.figures.num_bytes) == (2, 9)
 
 
+@pytest.fixture
+def budget() -> Iterator[Callable[[int], None]]:
+    """Sets what all caches of the process may hold together, in bytes."""
+    yield lambda num_bytes: limit_caches(4 * num_bytes)
+    _Budget.max_bytes = None
+
+
+def held_bytes() -> int:
+    with _LOCK:
+        return sum(entries.num_bytes for entries in _ENTRIES)
+
+
+def test_all_caches_together_hold_no_more_than_the_budget(budget: Callable[[int], None]) -> None:
+    budget(1_000)
+    caches = [Cache[str](f"texts {number}", max_bytes=600, weigh=len) for number in range(4)]
+
+    def fill(seed: int) -> None:
+        drawn = random.Random(seed)  # noqa: S311
+        for _ in range(500):
+            one, version = drawn.choice(caches), drawn.randrange(50)
+            one.find(key(version), lambda: "x" * drawn.randrange(1, 200))
+            if drawn.random() < 0.1:
+                one.forget(lambda asked, gone=version: asked.version == gone)  # type: ignore[misc]
+            assert held_bytes() <= 1_000
+
+    fill(0)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(fill, range(1, 5)))
+    assert held_bytes() > 700
+    for one in caches:
+        entries = one._entries
+        assert entries.num_bytes == sum(entry.num_bytes for entry in entries.by_key.values())
+
+
+def test_the_value_used_longest_ago_in_any_cache_goes_first(budget: Callable[[int], None]) -> None:
+    budget(12)
+    letters: Cache[str] = Cache("letters", max_bytes=100, weigh=len)
+    digits: Cache[str] = Cache("digits", max_bytes=100, weigh=len)
+    letters.keep(key(1), "abcd")
+    digits.keep(key(1), "1234")
+    letters.keep(key(2), "efgh")
+    assert letters.peek(key(1)) == "abcd"
+    digits.keep(key(2), "5678")
+    assert [one.peek(key(at)) for one in (letters, digits) for at in (1, 2)] == [
+        "abcd",
+        "efgh",
+        None,
+        "5678",
+    ]
+    assert (letters.figures.evictions, digits.figures.evictions) == (0, 1)
+
+
+def test_a_smaller_budget_evicts_and_a_share_shrinks_with_it(
+    budget: Callable[[int], None],
+) -> None:
+    budget(1_000)
+    whole: Cache[str] = Cache("texts", max_bytes=400, weigh=len)
+    part: Cache[str] = Cache("rows", max_bytes=400, weigh=len, share=0.25)
+    for version in range(20):
+        part.keep(key(version), "x" * 50)
+        whole.keep(key(version), "x" * 20)
+    assert (whole.figures.num_bytes, part.figures.num_bytes) == (400, 250)
+    budget(200)
+    assert held_bytes() <= 200
+    assert part.figures.num_bytes <= part.figures.max_bytes == 50
+    assert whole.peek(key(19)) is not None
+    assert whole.find(key(20), lambda: "x" * 201) == "x" * 201
+    assert whole.peek(key(20)) is None
+
+
+def test_a_worker_with_a_small_pool_has_small_caches() -> None:
+    jvm = JVM | {"settings": {"spark.master": "local[2]", "spark.pennon.worker.memory": "32m"}}
+    script = """if True:
+        import sys
+        from pennon.caching.cache import _CACHES
+        from pennon.worker.__main__ import _meet
+        _meet(sys.argv[1])
+        import pennon.worker.plans.kept_plans
+        print(*sorted({one.figures.max_bytes for one in _CACHES if one.name in sys.argv[2:]}))
+        """
+    names = ("plans", "partition indexes", "rows of small leaves")
+    command = [sys.executable, "-c", script, json.dumps(jvm), *names]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == [str(2 << 20), str(8 << 20)]
+
+
 def test_the_log_tells_the_figures(caplog: pytest.LogCaptureFixture) -> None:
     cache: Cache[str] = Cache("letters of a test", max_bytes=10, weigh=len)
     cache.find(key(1), lambda: "four")
@@ -190,7 +283,7 @@ def test_a_text_is_read_once_and_is_in_no_key() -> None:
     lengths: TextCache[int] = TextCache("lengths", max_bytes=1_000, read=length)
     assert [lengths.find(CREDENTIAL) for _ in range(3)] == [len(CREDENTIAL)] * 3
     assert read == [CREDENTIAL]
-    kept = lengths._cache._entries
+    kept = lengths._cache._entries.by_key
     assert len(kept) == 1
     assert CREDENTIAL not in repr(kept)
     lengths.find("x" * 500)  # heavier than the whole cache: read each time, and nothing is lost

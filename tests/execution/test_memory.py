@@ -13,6 +13,7 @@ import pytest
 from datafusion import SessionConfig
 from tests.present import present
 
+from pennon import starting_jvm
 from pennon.errors import MemorySettingInvalid
 from pennon.execution import memory
 from pennon.execution.engine import ProcessPool
@@ -132,9 +133,9 @@ def test_the_smallest_cgroup_around_the_process_is_the_limit(
     (tmp_path / "pod" / "memory.max").write_text(f"{GIB}\n")
     (tmp_path / "pod" / "container" / "memory.max").write_text("max\n")
     monkeypatch.undo()
-    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(memory, "_OWN_CGROUPS", own)
-    assert memory.limit_bytes() == GIB
+    monkeypatch.setattr(starting_jvm, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(starting_jvm, "_OWN_CGROUPS", own)
+    assert starting_jvm.limit_bytes() == GIB
 
 
 _HEAPS = """

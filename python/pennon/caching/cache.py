@@ -1,19 +1,27 @@
-"""A thread-safe cache of values by key: least recently used, bounded by bytes."""
+"""Thread-safe caches of values by key: least recently used, in one budget of bytes.
+
+All caches of a process draw on one budget: the value of any of them that was used longest ago goes
+first. The budget is a quarter of the memory pool of the process's queries and 1 GiB at most; before
+the pool is known, a 16th of the machine's or the container's memory, which is the same without a
+JVM.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from weakref import WeakSet, ref
+
+from pennon.starting_jvm import limit_bytes
 
 if TYPE_CHECKING:
     import lance
@@ -27,6 +35,7 @@ __all__ = [
     "TableKey",
     "TextCache",
     "combined_identity",
+    "limit_caches",
     "log_figures",
     "storage_identity",
     "version_identity",
@@ -166,10 +175,115 @@ class Figures:
 class _Entry(Generic[T]):
     value: T
     num_bytes: int
+    used: int
+
+
+_MOST_BUDGET: Final = 1 << 30
+_SHARE_OF_POOL: Final = 4
+_SHARE_OF_MEMORY: Final = 16
+
+
+class _Budget:
+    """The most that the values of all caches weigh together, in bytes; None until it is asked."""
+
+    max_bytes: int | None = None
+
+
+def _budget_bytes() -> int:
+    if _Budget.max_bytes is None:
+        _Budget.max_bytes = min(_MOST_BUDGET, limit_bytes() // _SHARE_OF_MEMORY)
+    return _Budget.max_bytes
+
+
+def limit_caches(pool_bytes: int) -> None:
+    """Bound all caches together by the memory that queries may take, beside which they are.
+
+    Args:
+        pool_bytes: The size of the pool in bytes. The values beyond a smaller budget go.
+
+    Example:
+        >>> limit_caches(8 << 30)
+    """
+    with _LOCK:
+        _Budget.max_bytes = min(_MOST_BUDGET, pool_bytes // _SHARE_OF_POOL)
+        gone = [entry for entries in _ENTRIES for entry in entries.beyond_limit()]
+        gone += _beyond_budget()
+    del gone
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class _Entries(Generic[T]):
+    """The values of one cache, used last come last; every method needs the lock."""
+
+    most_bytes: int
+    share: float
+    by_key: OrderedDict[TableKey, _Entry[T]] = field(default_factory=OrderedDict)
+    num_bytes: int = 0
+    evictions: int = 0
+
+    @property
+    def max_bytes(self) -> int:
+        return min(self.most_bytes, int(self.share * _budget_bytes()))
+
+    def use(self, key: TableKey) -> _Entry[T] | None:
+        entry = self.by_key.get(key)
+        if entry is not None:
+            self.by_key.move_to_end(key)
+            entry.used = next(_USES)
+        return entry
+
+    def add(self, key: TableKey, value: T, num_bytes: int) -> None:
+        self.by_key[key] = _Entry(value, num_bytes, next(_USES))
+        self.num_bytes += num_bytes
+
+    def pop(self, key: TableKey) -> _Entry[T] | None:
+        entry = self.by_key.pop(key, None)
+        if entry is not None:
+            self.num_bytes -= entry.num_bytes
+        return entry
+
+    def oldest(self) -> _Entry[T]:
+        return next(iter(self.by_key.values()))
+
+    def evict(self) -> _Entry[T]:
+        _, entry = self.by_key.popitem(last=False)
+        self.num_bytes -= entry.num_bytes
+        self.evictions += 1
+        return entry
+
+    def beyond_limit(self) -> list[_Entry[T]]:
+        gone: list[_Entry[T]] = []
+        most = self.max_bytes
+        while self.num_bytes > most:
+            gone.append(self.evict())
+        return gone
+
+
+_LOCK: Final = Lock()
+_ENTRIES: Final[WeakSet[_Entries[Any]]] = WeakSet()
+_USES: Final = itertools.count()
+
+
+def _beyond_budget() -> list[_Entry[Any]]:
+    """Let the values go that were used longest ago in all caches; the lock is held.
+
+    Returns:
+        Those values: to free them takes time, and waits until the lock is not held any more.
+    """
+    caches = list(_ENTRIES)
+    excess = sum(entries.num_bytes for entries in caches) - _budget_bytes()
+    gone: list[_Entry[Any]] = []
+    while excess > 0:
+        filled = [entries for entries in caches if entries.by_key]
+        gone.append(min(filled, key=lambda one: one.oldest().used).evict())
+        excess -= gone[-1].num_bytes
+    return gone
 
 
 class Cache(Generic[T]):
     """Values by table version, for all threads of the process; the one used longest ago goes first.
+
+    All caches share one lock and one budget.
 
     A value is made once: threads that ask for one that is being made wait for it. It is made
     outside of the lock, and a failure is raised to the one who made it; who waited tries himself.
@@ -177,8 +291,9 @@ class Cache(Generic[T]):
 
     Args:
         name: What it keeps, for the log.
-        max_bytes: The most that its values weigh together, in bytes.
+        max_bytes: The most that its values weigh together, in bytes, however large the budget is.
         weigh: Gives the bytes of a value, asked once when it is made.
+        share: The most of the budget that they take.
 
     Example:
         >>> lengths: Cache[str] = Cache("texts", max_bytes=100, weigh=len)
@@ -190,16 +305,18 @@ class Cache(Generic[T]):
         (1, 1)
     """
 
-    def __init__(self, name: str, *, max_bytes: int, weigh: Callable[[T], int]) -> None:
+    def __init__(
+        self, name: str, *, max_bytes: int, weigh: Callable[[T], int], share: float = 1
+    ) -> None:
         self.name = name
-        self._max_bytes = max_bytes
         self._weigh = weigh
-        self._entries: OrderedDict[TableKey, _Entry[T]] = OrderedDict()
+        self._entries: _Entries[T] = _Entries(max_bytes, share)
         self._in_making: dict[TableKey, Event] = {}
-        self._lock = Lock()
-        self._num_bytes = 0
-        self._hits = self._misses = self._evictions = 0
-        _CACHES.add(self)
+        self._lock = _LOCK
+        self._hits = self._misses = 0
+        with self._lock:
+            _ENTRIES.add(self._entries)
+            _CACHES.add(self)
 
     def find(self, key: TableKey, make: Callable[[], T]) -> T:
         """Give the value of a key, made by the first who asks.
@@ -210,9 +327,8 @@ class Cache(Generic[T]):
         """
         while True:
             with self._lock:
-                entry = self._entries.get(key)
+                entry = self._entries.use(key)
                 if entry is not None:
-                    self._entries.move_to_end(key)
                     self._hits += 1
                     return entry.value
                 made = self._in_making.get(key)
@@ -233,68 +349,49 @@ class Cache(Generic[T]):
     def peek(self, key: TableKey) -> T | None:
         """Give the value of a key where it is kept, as one used now; no lookup of the figures."""
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is None:
-                return None
-            self._entries.move_to_end(key)
-            return entry.value
+            entry = self._entries.use(key)
+        return None if entry is None else entry.value
 
     def keep(self, key: TableKey, value: T) -> None:
         """Put a value that was made elsewhere, in the place of one of the same key."""
         self._keep(key, value)
 
-    def limit(self, max_bytes: int) -> None:
-        """Set the most that the values weigh together; those beyond it go.
-
-        Args:
-            max_bytes: In bytes.
-        """
-        with self._lock:
-            self._max_bytes = max_bytes
-            self._evict()
-
     def forget(self, is_gone: Callable[[TableKey], bool]) -> None:
         """Drop values early: their tables were dropped, and they would only hold memory.
 
         Args:
-            is_gone: Whether the value of a key goes.
+            is_gone: Whether the value of a key goes; must not ask any cache itself.
         """
         with self._lock:
-            for key in [key for key in self._entries if is_gone(key)]:
-                self._num_bytes -= self._entries.pop(key).num_bytes
+            keys = [key for key in self._entries.by_key if is_gone(key)]
+            gone = [self._entries.pop(key) for key in keys]
+        del gone
 
     @property
     def figures(self) -> Figures:
         """What it did so far."""
         with self._lock:
             return Figures(
-                len(self._entries),
-                self._num_bytes,
-                self._max_bytes,
+                len(self._entries.by_key),
+                self._entries.num_bytes,
+                self._entries.max_bytes,
                 self._hits,
                 self._misses,
-                self._evictions,
+                self._entries.evictions,
             )
 
     def _keep(self, key: TableKey, value: T) -> None:
         num_bytes = self._weigh(value)
+        entries = self._entries
         with self._lock:
-            replaced = self._entries.pop(key, None)
-            if replaced is not None:
-                self._num_bytes -= replaced.num_bytes
-            if num_bytes > self._max_bytes:
-                self._evictions += 1
+            gone = [entries.pop(key)]
+            if num_bytes > entries.max_bytes:
+                entries.evictions += 1
                 return
-            self._entries[key] = _Entry(value, num_bytes)
-            self._num_bytes += num_bytes
-            self._evict()
-
-    def _evict(self) -> None:
-        """Let the values go that were used longest ago; the lock is held."""
-        while self._num_bytes > self._max_bytes:
-            _, oldest = self._entries.popitem(last=False)
-            self._num_bytes -= oldest.num_bytes
-            self._evictions += 1
+            entries.add(key, value, num_bytes)
+            gone += entries.beyond_limit()
+            gone += _beyond_budget()
+        del gone
 
 
 _CACHES: WeakSet[Cache[Any]] = WeakSet()
@@ -302,7 +399,9 @@ _CACHES: WeakSet[Cache[Any]] = WeakSet()
 
 def log_figures() -> None:
     """Write one line per cache that was used into the log, as the worker does when it ends."""
-    for cache in sorted(_CACHES, key=lambda one: one.name):
+    with _LOCK:
+        caches = list(_CACHES)
+    for cache in sorted(caches, key=lambda one: one.name):
         figures = cache.figures
         if figures.hits or figures.misses:
             _LOG.info("cache of %s: %s", cache.name, figures)
@@ -479,5 +578,5 @@ class CarriedOver(Generic[T]):
         now = set(used)
         order = [value for value in values if value not in now]
         order += [name for name in dict.fromkeys(used) if name in values]
-        kept = islice(order, max(0, len(order) - _MOST_NAMES), None)
+        kept = itertools.islice(order, max(0, len(order) - _MOST_NAMES), None)
         self._cache.keep(key, {name: values[name] for name in kept})

@@ -24,7 +24,7 @@ from typing import Final
 
 from pennon.errors import MemorySettingInvalid
 from pennon.settings import MEMORY, WORKER_MEMORY, amount_of_bytes, from_environment
-from pennon.starting_jvm import StartingJvm, starting_jvm
+from pennon.starting_jvm import StartingJvm, limit_bytes, starting_jvm
 
 # CPU time and peak memory of the tasks of a process.
 #
@@ -118,8 +118,6 @@ _CONTAINER_SHARE: Final = 2
 # Libraries and modules, before the first row: much of what a small container has.
 _IDLE: Final = 256 << 20
 _LEAST: Final = 64 << 20
-_CGROUPS: Final = Path("/sys/fs/cgroup")
-_OWN_CGROUPS: Final = Path("/proc/self/cgroup")
 _PROCESSES: Final = Path("/proc")
 _CONTAINERS: Final = ("yarn", "k8s")
 
@@ -273,37 +271,3 @@ def parse_bytes(text: str, setting: str, *, unit: int = 0) -> int:
     if not amount:
         raise MemorySettingInvalid(setting=setting, value=text)
     return amount
-
-
-def limit_bytes() -> int:
-    """Give the memory of the machine, or of the cgroup around this process where it has less."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([physical, *_cgroup_limits()])
-
-
-def _cgroup_limits() -> list[int]:
-    """The limits of the process's own cgroup and of those around it, of both versions."""
-    try:
-        lines = _OWN_CGROUPS.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    files = [_CGROUPS / "memory.max", _CGROUPS / "memory" / "memory.limit_in_bytes"]
-    for line in lines:
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        folder = Path(path.lstrip("/"))
-        for part in (folder, *folder.parents):
-            if not controllers:
-                files.append(_CGROUPS / part / "memory.max")
-            elif "memory" in controllers.split(","):
-                files.append(_CGROUPS / "memory" / part / "memory.limit_in_bytes")
-    limits = (_limit(file) for file in dict.fromkeys(files))
-    return [limit for limit in limits if limit is not None]
-
-
-def _limit(file: Path) -> int | None:
-    try:
-        text = file.read_text(encoding="ascii").strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() and int(text) > 0 else None

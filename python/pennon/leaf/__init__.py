@@ -6,7 +6,6 @@ from pennon.leaf.read.scan import (
     DEFAULT_BATCH_SIZE,
     KeptRows,
     forget_leaves,
-    limit_kept_rows,
     scan_leaf,
     scan_view,
 )
@@ -23,7 +22,6 @@ __all__ = [
     "drop_dataset",
     "forget_leaves",
     "leaf_uri",
-    "limit_kept_rows",
     "open_leaf",
     "scan_leaf",
     "scan_view",

@@ -27,7 +27,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pennon.caching import log_figures
+from pennon.caching import limit_caches, log_figures
 from pennon.errors import PackageVersion, PennonError
 from pennon.worker.folders import (
     remove_abandoned_files,
@@ -169,7 +169,6 @@ def _meet(text: str) -> Jvm:
     # Imported after the check, too: they import Arrow and Lance.
     from pennon.caching.lance_sessions import limit_sessions  # noqa: PLC0415
     from pennon.execution.memory import pool_bytes  # noqa: PLC0415
-    from pennon.leaf import limit_kept_rows  # noqa: PLC0415
     from pennon.starting_jvm import started_by  # noqa: PLC0415
     from pennon.worker.freed_memory import keep_some, limit_arenas  # noqa: PLC0415
     from pennon.worker.handshake import jvm_of  # noqa: PLC0415
@@ -180,7 +179,7 @@ def _meet(text: str) -> Jvm:
     limit_arenas(pool)
     keep_some(pool)
     limit_sessions(pool)
-    limit_kept_rows(pool)
+    limit_caches(pool)
     return jvm
 
 

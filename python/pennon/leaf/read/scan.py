@@ -38,7 +38,6 @@ __all__ = [
     "KeptRows",
     "forget_leaves",
     "late_columns",
-    "limit_kept_rows",
     "scan_leaf",
     "scan_view",
 ]
@@ -90,7 +89,6 @@ def _width(stored: pa.DataType) -> int | None:
 # was read of it is kept, column by column, in a small part of the memory that queries may take.
 
 _MOST_BYTES: Final = 64 << 20
-_SHARE_OF_POOL: Final = 16
 LEAF_BYTES: Final = 256 << 10
 """The most bytes that a leaf has of which rows are kept."""
 # What a leaf and each of its columns take beside the buffers.
@@ -113,7 +111,10 @@ def _weight(columns: _Columns) -> int:
     )
 
 
-_kept: Final[Cache[_Columns]] = Cache("rows of small leaves", max_bytes=_MOST_BYTES, weigh=_weight)
+# Rows come by the thousand leaves: they leave room for what queries are planned with.
+_kept: Final[Cache[_Columns]] = Cache(
+    "rows of small leaves", max_bytes=_MOST_BYTES, weigh=_weight, share=0.25
+)
 
 
 class KeptRows:
@@ -197,15 +198,6 @@ class KeptRows:
             table=self._table,
             detail=f"{self._namespace_schema} {fragments}",
         )
-
-
-def limit_kept_rows(pool_bytes: int) -> None:
-    """Bound the kept rows by the memory that queries may take, beside which they are.
-
-    Args:
-        pool_bytes: The size of the pool in bytes.
-    """
-    _kept.limit(min(_MOST_BYTES, pool_bytes // _SHARE_OF_POOL))
 
 
 def forget_leaves() -> None:
