@@ -204,9 +204,15 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
 
   // Namespaces
 
+  /** Where a session of the catalog begins; the root where the option does not say. */
+  @Override
+  public final String[] defaultNamespace() {
+    return worker.defaultNamespace();
+  }
+
   @Override
   public final String[][] listNamespaces() {
-    return listNamespaces(defaultNamespace());
+    return listNamespaces(new String[0]);
   }
 
   @Override
