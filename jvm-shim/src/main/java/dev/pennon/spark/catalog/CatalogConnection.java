@@ -16,7 +16,6 @@ final class CatalogConnection {
   private static final String STORAGE_PREFIX = "storage.";
   private static final String ROOT = "root";
   private static final String IMPLEMENTATION = "implementation";
-  private static final String DEFAULT_NAMESPACE = "defaultNamespace";
   private static final String TIME_TYPE = "spark.sql.timeType.enabled";
 
   private final String name;
@@ -34,11 +33,6 @@ final class CatalogConnection {
 
   String name() {
     return name;
-  }
-
-  String[] defaultNamespace() {
-    String stated = began.getOrDefault(DEFAULT_NAMESPACE, "");
-    return stated.isEmpty() ? new String[0] : new String[] {stated};
   }
 
   /** The catalog as JSON text, storage options included. */
