@@ -67,6 +67,14 @@ IMPLEMENTATION = Setting(
     "dir",
     "What lists namespaces and plain tables under the root.",
 )
+DEFAULT_NAMESPACE = Setting(
+    "defaultNamespace",
+    Place.CATALOG,
+    "name",
+    None,
+    "Where sessions begin in the catalog: a namespace that is there without being made, and stored"
+    " with its first table; without it the root.",
+)
 STORAGE = Setting(
     "storage.*",
     Place.CATALOG,
@@ -225,6 +233,7 @@ WORKER_TIMEOUT = Setting(
 SETTINGS: tuple[Setting, ...] = (
     ROOT,
     IMPLEMENTATION,
+    DEFAULT_NAMESPACE,
     STORAGE,
     EXECUTION,
     ONE_TASK_BYTES,

@@ -74,6 +74,37 @@ def create(
     )
 
 
+def test_a_default_namespace_is_there_without_being_made_and_stored_with_its_first_table(
+    tmp_path: Path,
+) -> None:
+    options = {"defaultNamespace": "default"}
+    catalog = Catalog("lance", str(tmp_path / "lake"), options=options)
+    directory, default = Directory(catalog), ("default",)
+    # As of a lake that is only read, nothing is written by looking.
+    assert directory.properties(default) == {}
+    assert directory.namespaces(()) == [default]
+    assert not directory.tables(default)
+    assert not directory.namespaces(default)
+    with pytest.raises(NamespaceNotFound, match="did you mean default"):
+        directory.properties(("defaults",))
+    with pytest.raises(TableNotFound, match="there are no tables"):
+        directory.registration(("default", "t"))
+    assert not Path(catalog.root).exists()
+    directory.create_namespace(default, {}, if_not_exists=True)
+    with pytest.raises(NamespaceAlreadyExists):
+        directory.create_namespace(default, {}, if_not_exists=False)
+    for name in ("t", "u"):
+        create(catalog, "default", name)
+    assert Directory(Catalog("lance", catalog.root)).tables(default) == ["t", "u"]
+    directory.alter_namespace(default, {"owner": "ops"}, [])
+    assert directory.properties(default) == {"owner": "ops"}
+    assert directory.namespaces(()) == [default]
+    assert tables.drop_namespace(catalog, default, cascade=True)
+    assert directory.tables(default) == []
+    directory.create_namespace(("default", "eu"), {}, if_not_exists=False)
+    assert directory.namespaces(default) == [("default", "eu")]
+
+
 def test_namespaces_are_those_of_upstream(catalog: Catalog) -> None:
     directory = Directory(catalog)
     directory.create_namespace(("shop", "eu"), {}, if_not_exists=False)

@@ -367,6 +367,19 @@ def test_what_is_shown_is_one_line(table: PartitionedNamespace) -> None:
     assert "<td>customer</td>" in table._repr_html_()
 
 
+def test_a_plan_is_shown_in_notebooks_with_its_partitions(table: PartitionedNamespace) -> None:
+    table.append(rows(500))
+    plan = table.scan("customer = '<b>' AND id > 3").plan()
+    html = plan._repr_html_()
+    total = len(table.scan().plan().partitions)
+    assert f"{len(plan.partitions)} of {total} partitions" in html
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html
+    every = table.scan("id >= 0").plan()
+    assert every._repr_html_().count("<tr>") == 1 + min(20, len(every.partitions))
+    assert (f"{len(every.partitions)} in all" in every._repr_html_()) == (total > 20)
+
+
 def test_the_doors_are_seen() -> None:
     assert {"open", "create", "connect", "spark", "configure"} <= set(dir(pennon))
 

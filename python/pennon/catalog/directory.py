@@ -41,6 +41,7 @@ from pennon.errors import (
 )
 from pennon.manifest.dataset.storage import is_of_storage, storage_failure, storage_problem
 from pennon.manifest.registered_location import change_properties
+from pennon.settings import DEFAULT_NAMESPACE
 
 __all__ = ["Directory", "Registration"]
 
@@ -64,6 +65,9 @@ class Directory:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
+        stated = catalog.options.get(DEFAULT_NAMESPACE.name)
+        # There without being made, as JDBC's clients begin in it; of a lake only read as well.
+        self._default = (stated,) if stated else None
         self._check_root()
         asked = catalog.name, catalog.implementation
         key = TableKey(catalog.root, 0, "", storage_identity(catalog.storage), asked)
@@ -114,7 +118,7 @@ class Directory:
             NamespaceChangeRefused: It would have a location.
         """
         check_new_namespace(self.catalog, namespace, properties)
-        self._make_root()
+        self._make_above(namespace)
         self.properties(namespace[:-1])  # what is named as missing is the parent
         if (existing := self._describe(namespace)) is not None:
             if if_not_exists and not is_table(existing):
@@ -161,6 +165,7 @@ class Directory:
         if not namespace:
             why = "a catalog's root has none"
             raise NamespaceChangeRefused(namespace=shown, why=why, advice=_WHEN_MADE)
+        self._store_default(namespace)
         if self.catalog.implementation == "dir":
             root, storage = self.catalog.root, self.catalog.storage
             is_changed = change_properties(root, namespace, before, after, storage)
@@ -210,7 +215,7 @@ class Directory:
             TableAlreadyExists: There is a table or a namespace of that name.
             NamespaceNotFound: The namespace is missing.
         """
-        self._make_root()
+        self._make_above(identifier)
         self.properties(identifier[:-1])
         name = self.catalog.full_name(identifier)
         if self.find(identifier) is not None:
@@ -274,7 +279,7 @@ class Directory:
         try:
             return self._client.describe_namespace(request).properties or {}
         except upstream_errors.NamespaceNotFoundError:
-            return None
+            return {} if name == self._default else None
         except upstream_errors.LanceNamespaceError as error:
             raise self._refused("describe namespace", name, error) from error
 
@@ -287,7 +292,9 @@ class Directory:
             lambda answer: answer.namespaces,
             parent,
         )
-        return [(*parent, name) for name in sorted(names)]
+        if not parent and self._default is not None:
+            names += self._default
+        return [(*parent, name) for name in sorted(set(names))]
 
     def _plain_tables(self, parent: Name) -> list[str]:
         return self._pages(
@@ -307,7 +314,12 @@ class Directory:
         listed: list[str] = []
         token: str | None = None
         while True:
-            answer = self._ask("list", parent, partial(ask, token))
+            try:
+                answer = self._ask("list", parent, partial(ask, token))
+            except NamespaceNotFound:
+                if parent != self._default:
+                    raise
+                return []
             listed += names(answer)
             before, token = token, answer.page_token or None
             if token is None or token == before:
@@ -343,6 +355,22 @@ class Directory:
         elif not os.path.isdir(above := os.path.dirname(root)):  # noqa: PTH112, PTH120
             why = f"the folder {above} does not exist"
             raise self._unusable(why)
+
+    def _make_above(self, name: Name) -> None:
+        """Make what is there without being made, for a name to be stored in it."""
+        self._make_root()
+        self._store_default(name[:-1])
+
+    def _store_default(self, namespace: Name) -> None:
+        if self._default is None or namespace[:1] != self._default:
+            return
+        request = upstream.CreateNamespaceRequest(id=list(self._default))
+        try:
+            self._client.create_namespace(request)
+        except upstream_errors.NamespaceAlreadyExistsError:
+            return
+        except upstream_errors.LanceNamespaceError as error:
+            raise self._refused("create namespace", self._default, error) from error
 
     def _make_root(self) -> None:
         self._check_root()

@@ -99,6 +99,10 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
     serve.add_argument("server", choices=("thrift", "connect"))
     add_root(serve, ".")
     serve.add_argument("--name", default="lance", help="name of the catalog (default: lance)")
+    serve.add_argument(
+        "--catalog",
+        help="where names without a catalog are (default: the lake; Spark's own is spark_catalog)",
+    )
     serve.add_argument("--host", default="127.0.0.1")
     serve.add_argument("--port", type=_port)
     serve.add_argument("--master", help="Spark's master")
@@ -193,6 +197,7 @@ def _serve(options: argparse.Namespace) -> int:
             options.port,
             options.master,
             pairs(options.conf),
+            options.catalog,
         )
     )
 

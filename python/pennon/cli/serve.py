@@ -17,8 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pennon import session
+from pennon.catalog.configured_catalog import setting_name
 from pennon.errors import ServerDidNotStart, SparkNotInstalled
 from pennon.java_runtime import BOUNDS
+from pennon.settings import DEFAULT_NAMESPACE
 
 START_TIMEOUT_SECONDS = 180
 _CLASS_PATH = "spark.driver.extraClassPath"
@@ -68,6 +70,7 @@ class Serving:
         port: The port, or None for the server's default.
         master: Spark's master, or None for what Spark's own settings say.
         conf: Further settings of Spark.
+        catalog: Where names without a catalog are, or None for the catalog served.
     """
 
     server: Server
@@ -77,6 +80,7 @@ class Serving:
     port: int | None = None
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    catalog: str | None = None
 
     @property
     def chosen_port(self) -> int:
@@ -149,14 +153,19 @@ def serve(serving: Serving) -> int:
 
 
 def _server_conf(serving: Serving, scratch: Path) -> dict[str, str]:
+    begin = {
+        "spark.sql.defaultCatalog": serving.catalog or serving.name,
+        # A client of JDBC or Hive that names no other begins with USE default.
+        setting_name(serving.name, DEFAULT_NAMESPACE.name): "default",
+    }
     if serving.server is CONNECT:
-        return {
+        return begin | {
             "spark.connect.grpc.binding.address": serving.host,
             "spark.connect.grpc.binding.port": str(serving.chosen_port),
             # Else a client prints the server's stack below the message of every error.
             "spark.sql.connect.serverStacktrace.enabled": "false",
         }
-    return {
+    return begin | {
         # The server always opens a Hive metastore: one in memory leaves no files behind.
         "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:pennon;create=true",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),

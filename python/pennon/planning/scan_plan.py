@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING, Final, overload
 
 import pyarrow as pa
@@ -50,7 +51,7 @@ from pennon.spec.column_names import column_path, python_rows
 from pennon.spec.write_order import WriteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pennon.manifest.snapshot import Snapshot
     from pennon.spec.write_order import OrderColumn
@@ -170,6 +171,7 @@ def _num_files(leaves: pa.Table) -> pa.ChunkedArray:
 
 
 _SHOWN = 3
+_SHOWN_IN_HTML = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +239,25 @@ class ScanPlan:
             f"ScanPlan({self.table.num_rows:,} of {self.partitions_total:,} partitions of"
             f" {self.snapshot.location}, {rows} rows before filters)"
         )
+
+    def _repr_html_(self) -> str:
+        shown = self.partitions[:_SHOWN_IN_HTML]
+        fields = list(dict.fromkeys(name for partition in shown for name in partition.values))
+        header = _html_row("th", (*fields, "rows", "filter"))
+        cells = (
+            (
+                *(partition.values.get(name, "") for name in fields),
+                partition.num_rows,
+                partition.residual or "",
+            )
+            for partition in shown
+        )
+        body = "".join(_html_row("td", row) for row in cells)
+        more = (
+            f"<p>… {len(self.partitions):,} in all</p>" if len(shown) < len(self.partitions) else ""
+        )
+        where = f" where {escape(self.predicate)}" if self.predicate else ""
+        return f"<p>{escape(repr(self))}{where}</p><table>{header}{body}</table>{more}"
 
     @property
     def predicate(self) -> str:
@@ -325,6 +346,10 @@ class PlannedPartitions(Sequence[PlannedPartition]):
         for batch in self.plan.table.to_batches(max_chunksize=1_000):
             for row in python_rows(batch):
                 yield _partition(self.plan, row)
+
+
+def _html_row(tag: str, cells: Iterable[object]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
 
 
 def plan_scan(

@@ -16,6 +16,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 spark = SparkSession.builder.remote(f"sc://127.0.0.1:{sys.argv[1]}").getOrCreate()
+begun = [spark.catalog.currentCatalog(), spark.catalog.listTables()]
+begun.append(spark.sql("SHOW TABLES").collect())
+spark.range(2).write.saveAsTable("first")
+spark.catalog.setCurrentDatabase("default")
+begun.append([found.name for found in spark.catalog.listDatabases()])
+print("begun", begun)
+print("first", spark.table("lance.default.first").count())
+spark.sql("CREATE TABLE lance.root AS SELECT 1 AS id")
+print("root", [row.tableName for row in spark.sql("SHOW TABLES IN lance").collect()])
 spark.sql("CREATE NAMESPACE lance.far")
 rows = spark.range(1000).select("id", (F.col("id") % 10).alias("k"))
 rows.writeTo("lance.far.t").partitionedBy(F.partitioning.bucket(4, "id")).create()
@@ -50,6 +59,7 @@ def test_a_connect_client_creates_appends_evolves_joins_changes_rows_and_is_refu
     changed = [(id_, 11) for id_ in (0, 1, 2, 3, 3, 4)]
     changed += [(id_, 12) for id_ in range(5, 12)]
     assert printed == [
+        *("begun ['lance', [], [], ['default']]", "first 2", "root ['root']"),
         *("rows 200", "joined 1300", f"changed {changed}", "told ['update', 'delete', 'merge']"),
         "refused True False",
     ]

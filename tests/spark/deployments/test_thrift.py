@@ -14,6 +14,8 @@ from TCLIService import ttypes
 from tests.separate_process import ENVIRONMENT, serving
 from tests.spark.joins.short_joins import OVERFLOW, UNDER_THRIFT, Run, failures, mixed_up
 
+import pennon
+
 pytestmark = pytest.mark.slow
 
 
@@ -89,6 +91,31 @@ def test_a_thrift_client_of_python_reads_types_and_gets_one_message(thrift_port:
             assert f" org.apache.spark.sql.AnalysisException: {message}" in shown
             assert "dev.pennon" not in shown
             assert "\n" not in shown
+
+
+def test_a_session_begins_in_the_lake_and_makes_its_tables_there(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    lake = tmp_path_factory.mktemp("new_lake") / "lake"
+    with serving("thrift", lake) as port:
+        begun = beeline(port, "SELECT current_catalog(), current_database();", "SHOW TABLES;")
+        assert begun.stdout.split() == ["lance", "default"], begun.stderr
+        browsed = beeline(port, "!tables")
+        assert browsed.returncode == 0, browsed.stderr
+        assert not lake.exists()  # a lake that is only read is served as well
+        done = beeline(
+            port,
+            "CREATE NAMESPACE IF NOT EXISTS default;",
+            "CREATE TABLE t AS SELECT 1 AS id;",
+            "CREATE NAMESPACE shop;",
+            "CREATE TABLE shop.orders PARTITIONED BY (bucket(4, id)) AS SELECT 7 AS id;",
+            "SHOW TABLES;",
+            "SHOW NAMESPACES;",
+        )
+        assert done.stdout.split() == ["default", "t", "false", "default", "shop"], done.stderr
+        named = beeline(port, "SELECT id FROM orders;", database="shop")
+        assert named.stdout.split() == ["7"], named.stderr
+    assert pennon.connect(lake).list_tables() == ["default.t", "shop.orders"]
 
 
 def metadata(connection: hive.Connection, operation: str, **asked: str) -> list[tuple[Any, ...]]:

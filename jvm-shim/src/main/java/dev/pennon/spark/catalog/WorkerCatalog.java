@@ -17,6 +17,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
@@ -41,10 +42,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public abstract class WorkerCatalog implements StagingTableCatalog, SupportsNamespaces {
   private CatalogConnection worker;
+  private String[] begin;
 
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {
     worker = new CatalogConnection(name, options);
+    begin = Stream.ofNullable(options.get("defaultNamespace")).toArray(String[]::new);
   }
 
   @Override
@@ -204,9 +207,15 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
 
   // Namespaces
 
+  /** Where a session of the catalog begins; the root where the option does not say. */
+  @Override
+  public final String[] defaultNamespace() {
+    return begin;
+  }
+
   @Override
   public final String[][] listNamespaces() {
-    return listNamespaces(defaultNamespace());
+    return listNamespaces(new String[0]);
   }
 
   @Override
@@ -226,13 +235,9 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   @Override
   public final boolean namespaceExists(String[] namespace) {
     try {
-      checkNamespace(namespace);
-      return true;
-    } catch (Exception e) {
-      if (e instanceof NoSuchNamespaceException) {
-        return false;
-      }
-      throw WorkerFailure.<RuntimeException>sneak(e);
+      return this.<NoSuchNamespaceException>describeNamespace(namespace, false) != null;
+    } catch (NoSuchNamespaceException e) {
+      return false;
     }
   }
 
@@ -242,7 +247,8 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   }
 
   /** The properties of a namespace; what is inside of a table counts as one where wanted. */
-  private Map<String, String> describeNamespace(String[] namespace, boolean inTables) {
+  private <T extends Exception> Map<String, String> describeNamespace(
+      String[] namespace, boolean inTables) throws T {
     ObjectNode request = worker.request("describe_namespace", namespace).put("in_tables", inTables);
     return Replies.answer(request, PropertiesReply.class).properties();
   }
@@ -264,11 +270,8 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
     for (NamespaceChange change : changes) {
       if (change instanceof NamespaceChange.SetProperty property) {
         set.put(property.property(), property.value());
-      } else if (change instanceof NamespaceChange.RemoveProperty property) {
-        remove.add(property.property());
       } else {
-        throw new IllegalArgumentException(
-            "Pennon namespaces do not support " + change.getClass().getSimpleName());
+        remove.add(((NamespaceChange.RemoveProperty) change).property());
       }
     }
     WorkerConnection.answer(request);
