@@ -207,6 +207,14 @@ MEMORY = Setting(
     "half of the container's overhead; elsewhere a quarter of what the heaps leave of the machine",
     "The memory that a worker gives to all joins and aggregates that it computes at a time.",
 )
+STORE_LEAVES = Setting(
+    "PENNON_STORE_LEAVES",
+    Place.ENVIRONMENT,
+    "a number",
+    "32",
+    "How many partitions of a table on an object store a write works on at a time; 1 for one after"
+    " the other. A local disk is not asked for many at once.",
+)
 WORKER_MEMORY = Setting(
     "spark.pennon.worker.memory",
     Place.SPARK,
@@ -244,6 +252,7 @@ SETTINGS: tuple[Setting, ...] = (
     PYTHON,
     WORKER_PYTHON,
     MEMORY,
+    STORE_LEAVES,
     WORKER_MEMORY,
     WORKER_TIMEOUT,
 )
