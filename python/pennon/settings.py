@@ -212,8 +212,8 @@ STORE_LEAVES = Setting(
     Place.ENVIRONMENT,
     "a number",
     "32",
-    "How many partitions of a table on an object store a write works on at a time; 1 for one after"
-    " the other. A local disk is not asked for many at once.",
+    "How many partitions of a table on an object store are opened, written and committed at a time;"
+    " 1 for one after the other. On a local disk it is fewer, whatever is set.",
 )
 WORKER_MEMORY = Setting(
     "spark.pennon.worker.memory",
