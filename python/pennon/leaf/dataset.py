@@ -17,7 +17,7 @@ from lance.file import LanceFileSession
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.caching.lance_sessions import forget_sessions, lance_session
 from pennon.errors import LeafMissing, LeafReadAtReference, StorageFailure, StoreSettingInvalid
-from pennon.manifest.dataset.storage import storage_failure
+from pennon.manifest.dataset.storage import is_not_found, storage_failure
 from pennon.settings import STORE_LEAVES, from_environment
 
 if TYPE_CHECKING:
@@ -335,5 +335,4 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str]) -> None:
 
 
 def _says_missing(error: Exception) -> bool:
-    text = str(error).lower()
-    return any(word in text for word in ("not found", "was not found", "no such file"))
+    return is_not_found(error) or "no such file" in str(error).lower()
