@@ -98,7 +98,7 @@ def create_leaf(
     uri = leaf_uri(root, location)
     options = dict(storage_options) if storage_options else None
     made = _write_empty(uri, schema, 0, options)
-    if made is not None:
+    if made is not None and "://" in uri:  # on a disk the shared session of an opened one is faster
         return made
     for _ in range(_ATTEMPTS_TO_MAKE):
         dataset = open_leaf(root, location, None, storage_options)
