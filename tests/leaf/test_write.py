@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import lance
 import pyarrow as pa
 import pytest
+from lance.fragment import write_fragments
 from tests.present import present
 
 from pennon.errors import (
@@ -214,7 +215,7 @@ class WatchedWriter:
 
     def __init__(self, monkeypatch, *, together: int = 1, fails_at: int | None = None) -> None:
         self._lock = threading.Lock()
-        self._write = partition_writer.write_fragments
+        self._write = write_fragments
         self._meeting = threading.Barrier(together)
         self._together, self._fails_at = together, fails_at
         self.calls = self.inside = self.most = 0

@@ -24,6 +24,7 @@ from pennon.errors import (
     StorageFailure,
     WriteConflict,
 )
+from pennon.leaf.write.leaf_commit import append_fragments
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot, change_root
 from pennon.transaction import Committed, Conflicted, Transaction
@@ -407,7 +408,7 @@ def test_leaves_on_a_store_are_committed_together_or_not_at_all(tmp_path, monkey
     """An address with a scheme stands for a store: more leaves at once than on a disk."""
     made = make(tmp_path)
     store = Snapshot.open(f"file://{made.location}")
-    meeting, commit = threading.Barrier(16), leaf_preparation.append_fragments
+    meeting, commit = threading.Barrier(16), append_fragments
     fails = False
 
     def together(dataset, staged, schema):
