@@ -215,6 +215,14 @@ MEMORY = Setting(
     "half of the container's overhead; elsewhere a quarter of what the heaps leave of the machine",
     "The memory that a worker gives to all joins and aggregates that it computes at a time.",
 )
+STORE_LEAVES = Setting(
+    "PENNON_STORE_LEAVES",
+    Place.ENVIRONMENT,
+    "a number",
+    "32",
+    "How many partitions of a table on an object store are opened, written and committed at a time;"
+    " 1 for one after the other. On a local disk it is fewer, whatever is set.",
+)
 WORKER_MEMORY = Setting(
     "spark.pennon.worker.memory",
     Place.SPARK,
@@ -253,6 +261,7 @@ SETTINGS: tuple[Setting, ...] = (
     PYTHON,
     WORKER_PYTHON,
     MEMORY,
+    STORE_LEAVES,
     WORKER_MEMORY,
     WORKER_TIMEOUT,
 )

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import lance
 import pyarrow as pa
 import pytest
+from lance.fragment import write_fragments
 from tests.present import present
 
-from pennon.errors import NotNullViolated, WriteColumnUnknown, WriteTypeMismatch
+from pennon.errors import (
+    NotNullViolated,
+    StoreSettingInvalid,
+    WriteColumnUnknown,
+    WriteTypeMismatch,
+)
 from pennon.leaf import StagedPartition, WriteTarget, write_partitions
+from pennon.leaf.write import partition_writer
 from pennon.manifest import create
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transforms.bucket import Bucket
@@ -194,3 +203,97 @@ def test_two_tasks_agree_on_the_leaf_of_a_new_tuple(tmp_path):
     )
     assert first == second
     assert len(first) == 4
+
+
+def as_store(target: WriteTarget) -> WriteTarget:
+    """The same place by an address with a scheme, as stores have them."""
+    return replace(target, location=f"file://{target.location}")
+
+
+class WatchedWriter:
+    """Lance's writer, which counts how many threads are in it, and may wait for others or fail."""
+
+    def __init__(self, monkeypatch, *, together: int = 1, fails_at: int | None = None) -> None:
+        self._lock = threading.Lock()
+        self._write = write_fragments
+        self._meeting = threading.Barrier(together)
+        self._together, self._fails_at = together, fails_at
+        self.calls = self.inside = self.most = 0
+        monkeypatch.setattr(partition_writer, "write_fragments", self)
+
+    def __call__(self, *arguments, **named):
+        with self._lock:
+            call, self.calls, self.inside = self.calls, self.calls + 1, self.inside + 1
+            self.most = max(self.most, self.inside)
+        try:
+            if call < self._together:
+                self._meeting.wait(timeout=60)  # breaks where so many are never written at once
+            if call == self._fails_at:
+                raise OSError("the store refused")
+            return self._write(*arguments, **named)
+        finally:
+            with self._lock:
+                self.inside -= 1
+
+
+def test_partitions_on_a_store_are_written_side_by_side_and_reported_as_on_a_disk(
+    tmp_path, monkeypatch
+):
+    target = by_region(tmp_path)
+    batches = [batch([f"r{at % 20:02}" for at in range(50)], start) for start in (0, 50, 100)]
+    on_disk = write_partitions(batches, target)
+    writer = WatchedWriter(monkeypatch, together=16)
+    on_store = write_partitions(batches, as_store(target))
+    assert 16 <= writer.most <= 32
+
+    def told(part: StagedPartition) -> tuple:
+        return part.object_id, part.num_rows, len(part.fragments), part.statistics, part.layout
+
+    assert [told(part) for part in on_store] == [told(part) for part in on_disk]
+    ids = [row["id"] for row in read_back(target, on_store[3])]
+    assert ids == [3, 23, 43, 53, 73, 93, 103, 123, 143]
+
+
+def test_a_failure_among_partitions_written_side_by_side_removes_the_files_of_all(
+    tmp_path, monkeypatch
+):
+    target = as_store(by_region(tmp_path))
+    WatchedWriter(monkeypatch, together=4, fails_at=2)
+    with pytest.raises(OSError, match="the store refused"):
+        write_partitions([batch([f"r{at}" for at in range(60)])], target)
+    assert files_below(by_path := replace(target, location=target.location[7:])) == []
+    monkeypatch.undo()
+    bad = pa.record_batch({"id": pa.array([None], pa.int64()), "region": ["c"]})
+    with pytest.raises(NotNullViolated):
+        write_partitions([batch(["a", "b"]), bad], target)
+    assert files_below(by_path) == []
+
+
+def test_rows_that_wait_for_a_store_are_bounded(tmp_path, monkeypatch):
+    target = as_store(by_region(tmp_path))
+    rows = [batch([f"r{at:02}" for at in range(20)], start) for start in (0, 20)]
+    monkeypatch.setattr(partition_writer, "_ALL_HELD_BYTES", 0)
+    writer = WatchedWriter(monkeypatch)
+    assert len(write_partitions(rows, target)) == 20
+    assert writer.most == 1
+    monkeypatch.setattr(partition_writer, "_ALL_HELD_BYTES", 1 << 20)
+    monkeypatch.setenv("PENNON_STORE_LEAVES", "3")
+    writer = WatchedWriter(monkeypatch)
+    assert len(write_partitions(rows, target)) == 20
+    assert writer.most <= 3
+
+
+def test_a_partition_too_large_to_be_held_is_one_fragment_on_a_store(tmp_path, monkeypatch):
+    target = by_region(tmp_path)
+    monkeypatch.setattr(partition_writer, "_HELD_BYTES", 1000)
+    rows = [batch(["eu"] * 50, at * 50) for at in range(20)]
+    (part,) = write_partitions(rows, as_store(target))
+    assert len(part.fragments) == 1
+    assert [row["id"] for row in read_back(target, part)] == list(range(1000))
+
+
+@pytest.mark.parametrize("stated", ["0", "many", "-1", "1.5"])
+def test_a_number_of_partitions_at_a_time_that_is_none_is_refused(tmp_path, monkeypatch, stated):
+    monkeypatch.setenv("PENNON_STORE_LEAVES", stated)
+    with pytest.raises(StoreSettingInvalid, match=f"PENNON_STORE_LEAVES = {stated}"):
+        write_partitions([batch(["eu"])], as_store(by_region(tmp_path)))

@@ -17,6 +17,7 @@ from tests.manifest import handmade
 import pennon
 from pennon import errors
 from pennon.cli import main
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.namespace import read_plan
 
 Damage = Callable[[Path], object]
@@ -361,3 +362,63 @@ def test_an_older_version_is_read_while_the_newest_is_damaged(root: Path) -> Non
     with pytest.raises(errors.StorageFailure):
         pennon.open(root)
     assert pennon.open(root, version=older).scan().count_rows() == num_rows
+
+
+_ANSWERED = (
+    "LanceError(IO): Generic S3 error: Error performing list request: Error performing GET"
+    " http://invalid.store/b?prefix=x in 650.1µs - Server returned non-2xx status code: {status}:"
+    ' <?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>It says why.'
+    "</Message><AWSAccessKeyId>AKIA7</AWSAccessKeyId></Error>, /lance/rust/object_store.rs:1:42"
+)
+_TRIED = (
+    "LanceError(IO): Generic S3 error: Error performing GET http://invalid.store/b in 441.49ms,"
+    " after 3 retries, max_retries: 3, retry_timeout: 180s  - {reason}, /lance/rust/a.rs:1:42"
+)
+_DEBUG = (
+    'Internal error: Failed to create object store: InvalidInput { source: "No object store'
+    " provider found for scheme: 's3a'\\nValid schemes: az\", location: Location { line: 2"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "advice"),
+    [
+        (
+            _ANSWERED.format(status="403 Forbidden", code=code),
+            f"the store answers {code} (It says why)",
+            advice,
+        )
+        for code, advice in (
+            ("SignatureDoesNotMatch", "Check the access key and its secret"),
+            ("InvalidAccessKeyId", "Check the access key and its secret"),
+            ("ExpiredToken", "Renew the credentials"),
+            ("RequestTimeTooSkewed", "Set the clock"),
+            ("NoSuchBucket", "Check the name of the bucket"),
+            ("AccessDenied", "Give these credentials the right"),
+            ("SlowDown", "The store is overloaded"),
+        )
+    ]
+    + [
+        (
+            _TRIED.format(reason="HTTP error: error sending request"),
+            "http://invalid.store/b: HTTP error: error sending request",
+            "Check the address, the network",
+        ),
+        (
+            _TRIED.format(reason="Server returned non-2xx status code: 503 Service Unavailable: x"),
+            "503 Service Unavailable: x",
+            "The store is overloaded",
+        ),
+        (
+            _DEBUG,
+            "No object store provider found for scheme: 's3a'",
+            "Check the address and its scheme",
+        ),
+    ],
+)
+def test_a_store_that_refuses_is_told_in_its_own_words_with_what_to_do(text, problem, advice):
+    message = str(storage_failure("open", "s3://b/t", OSError(text)))
+    assert problem in message
+    assert advice in message
+    assert "AKIA7" not in message
+    assert "rust" not in message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import threading
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,11 +21,14 @@ from pennon.errors import (
     LeafMissing,
     LeafSchemaMismatch,
     PartitionValueOverflow,
+    StorageFailure,
     WriteConflict,
 )
+from pennon.leaf.write.leaf_commit import append_fragments
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot, change_root
 from pennon.transaction import Committed, Conflicted, Transaction
+from pennon.transaction.staging import leaf_preparation
 
 
 @pytest.mark.spec("Physical Layout and Naming 6", "Partitioned Namespace 2")
@@ -398,3 +402,27 @@ def test_rows_of_another_writer_in_the_folder_of_a_leaf_to_be_made_stay(tmp_path
     transaction.append(staged)
     assert isinstance(transaction.commit(), Committed)
     assert [row["id"] for row in read(latest(base))] == [7]
+
+
+def test_leaves_on_a_store_are_committed_together_or_not_at_all(tmp_path, monkeypatch):
+    """An address with a scheme stands for a store: more leaves at once than on a disk."""
+    made = make(tmp_path)
+    store = Snapshot.open(f"file://{made.location}")
+    meeting, commit = threading.Barrier(16), append_fragments
+    fails = False
+
+    def together(dataset, staged, schema):
+        meeting.wait(timeout=60)  # breaks where they come one after the other
+        if fails and staged[0].values.column(0)[0].as_py() == "r7":
+            raise OSError("the store refused")
+        return commit(dataset, staged, schema)
+
+    monkeypatch.setattr(leaf_preparation, "append_fragments", together)
+    rows = {at: f"r{at}" for at in range(16)}
+    after = append(store, rows)
+    assert regions(after) == {f"r{at}": [at] for at in range(16)}
+    fails = True
+    with pytest.raises(StorageFailure, match="the store refused"):
+        append(after, {at + 100: region for at, region in rows.items()})
+    assert latest(after).version == after.version
+    assert len(read(latest(after))) == 16

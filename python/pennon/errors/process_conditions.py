@@ -70,6 +70,11 @@ MemorySettingInvalid = condition(
     "Cannot use {setting} = {value}: it is no amount of memory. Write a number with a unit, for"
     " example 8g or 512m.",
 )
+StoreSettingInvalid = condition(
+    "STORE_SETTING_INVALID",
+    "22023",
+    "Cannot use {setting} = {value}: it is no number of 1 or more. Write one, for example 32.",
+)
 UnknownSetting = condition(
     "UNKNOWN_SETTING",
     "42616",

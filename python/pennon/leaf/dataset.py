@@ -16,8 +16,9 @@ from lance.file import LanceFileSession
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.caching.lance_sessions import forget_sessions, lance_session
-from pennon.errors import LeafMissing, LeafReadAtReference, StorageFailure
-from pennon.manifest.dataset.storage import storage_failure
+from pennon.errors import LeafMissing, LeafReadAtReference, StorageFailure, StoreSettingInvalid
+from pennon.manifest.dataset.storage import is_not_found, storage_failure
+from pennon.settings import STORE_LEAVES, from_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,6 +34,7 @@ __all__ = [
     "leaf_key",
     "leaf_missing",
     "leaf_uri",
+    "leaves_at_once",
     "open_leaf",
     "open_own_leaf",
     "resolve_reference",
@@ -86,6 +88,28 @@ def leaf_uri(root: str, location: str) -> str:
     if "://" in location or location.startswith("/"):
         return location
     return f"{root.rstrip('/')}/{location}"
+
+
+def leaves_at_once(root: str, *, on_disk: int) -> int:
+    """Give how many leaves are worked on side by side: a store answers late, and many at once.
+
+    Args:
+        root: Path or URL of the partitioned namespace.
+        on_disk: How many where it is on a disk.
+
+    Raises:
+        StoreSettingInvalid: The setting is no number, or less than one.
+
+    Example:
+        >>> leaves_at_once("/data/orders", on_disk=8), leaves_at_once("s3://data/orders", on_disk=8)
+        (8, 32)
+    """
+    if "://" not in root:
+        return on_disk
+    stated = from_environment(STORE_LEAVES) or STORE_LEAVES.default or ""
+    if not stated.isascii() or not stated.isdecimal() or not int(stated):
+        raise StoreSettingInvalid(setting=STORE_LEAVES.name, value=stated)
+    return int(stated)
 
 
 def open_leaf(
@@ -311,5 +335,4 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str]) -> None:
 
 
 def _says_missing(error: Exception) -> bool:
-    text = str(error).lower()
-    return any(word in text for word in ("not found", "was not found", "no such file"))
+    return is_not_found(error) or "no such file" in str(error).lower()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.leaf.dataset import leaf_uri, open_leaf
+from pennon.leaf.dataset import leaf_uri, leaves_at_once, open_leaf
 from pennon.leaf.read.metadata_columns import PARTITION, SPEC_VERSION
 from pennon.manifest.column_bounds import BESIDE, column_bounds
 from pennon.manifest.format.column_statistics import is_counted_type
@@ -245,7 +245,7 @@ def _files_rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     def fragments(leaf: Mapping[str, object]) -> list[dict[str, object]]:
         return _fragments(snapshot, str(leaf["location"]), leaf["read_version"])
 
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(leaves_at_once(snapshot.location, on_disk=_THREADS)) as pool:
         for start in range(0, len(leaves), _LEAVES_AT_ONCE):
             some = leaves.slice(start, _LEAVES_AT_ONCE).select(["location", "read_version"])
             opened = list(pool.map(fragments, some.to_pylist()))

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from pennon.caching import combined_identity
 from pennon.errors import UnknownColumn
-from pennon.leaf.dataset import ResolvedLeaf, resolve_reference
+from pennon.leaf.dataset import ResolvedLeaf, leaves_at_once, resolve_reference
 from pennon.manifest.column_bounds import BESIDE
 from pennon.manifest.format.column_statistics import IS_COUNTED, RECORDED_ORDER
 from pennon.manifest.format.names import spec_version_of
@@ -100,7 +100,8 @@ def pinned(snapshot: Snapshot, leaves: pa.Table) -> tuple[pa.Table, str]:
             snapshot.storage_options,
         )
 
-    with ThreadPoolExecutor(_OPENING_THREADS) as pool:
+    most = leaves_at_once(snapshot.location, on_disk=_OPENING_THREADS)
+    with ThreadPoolExecutor(most) as pool:
         resolved = list(pool.map(resolve, asked))
     mask = open_ended.combine_chunks()
     for name, attribute in (("location", "location"), ("read_version", "version")):

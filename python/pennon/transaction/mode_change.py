@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import PennonError, StorageFailure, TransactionModeChanged
-from pennon.leaf.dataset import check_is_main, open_own_leaf
+from pennon.leaf.dataset import check_is_main, leaves_at_once, open_own_leaf
 from pennon.leaf.write.leaf_commit import LeafCommit, fence, publish, stop_auto_cleanup
 from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.manifest.commits.manifest_commit import ConcurrentChange, wait_for_others
@@ -291,7 +291,8 @@ class _Change:
 
     def _for_all(self, do: Callable[[LeafState], None], states: Iterable[LeafState]) -> None:
         some = list(states)
-        with ThreadPoolExecutor(_MAX_THREADS) as pool:
+        most = leaves_at_once(self.location, on_disk=_MAX_THREADS)
+        with ThreadPoolExecutor(most) as pool:
             for at, _ in enumerate(pool.map(do, some), 1):
                 is_told = at % _LEAVES_AT_ONCE == 0 or at == len(some)
                 if self.progress is not None and is_told:
@@ -456,7 +457,8 @@ def without_writers(
 def _fence_leaves(snapshot: Snapshot) -> None:
     """Refuse every commit to a leaf that was opened before."""
     places = snapshot.leaves().table["location"].to_pylist()
-    with ThreadPoolExecutor(_MAX_THREADS) as pool:
+    most = leaves_at_once(snapshot.location, on_disk=_MAX_THREADS)
+    with ThreadPoolExecutor(most) as pool:
         list(pool.map(lambda place: _fence(snapshot, place), places))
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from pennon.errors import SnapshotNotFound
 from pennon.leaf.changes.row_changes import change_rows, has_same_fragments
-from pennon.leaf.dataset import open_leaf
+from pennon.leaf.dataset import leaves_at_once, open_leaf
 from pennon.leaf.write.destination import create_leaf
 from pennon.leaf.write.leaf_commit import append_fragments, remove_fragments, replace_fragments
 from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leaves
@@ -83,7 +83,8 @@ def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
             return Conflicted(partition_text(values), ROWS_CHANGED)
     check_writable(base.location, changes, states)
 
-    with ThreadPoolExecutor(max(1, min(_MAX_THREADS, len(changes)))) as pool:
+    most = leaves_at_once(base.location, on_disk=_MAX_THREADS)
+    with ThreadPoolExecutor(max(1, min(most, len(changes)))) as pool:
         written = [
             object_id
             for object_id in sorted(changes)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -26,7 +28,13 @@ from pennon.errors import (
     StorageFailure,
     TableNotFound,
 )
-from pennon.leaf.dataset import check_is_main, leaf_uri, open_leaf
+from pennon.leaf.dataset import (
+    FIRST_DETACHED,
+    check_is_main,
+    leaf_uri,
+    leaves_at_once,
+    open_leaf,
+)
 from pennon.leaf.schema.file_layout import columns_by_name, state_field_ids, write_layout
 from pennon.leaf.schema.reconciliation import (
     LeafFields,
@@ -88,7 +96,9 @@ def create_leaf(
     """
     uri = leaf_uri(root, location)
     options = dict(storage_options) if storage_options else None
-    _write_empty(uri, schema, 0, options)
+    made = _write_empty(uri, schema, 0, options)
+    if made is not None and "://" in uri:  # on a disk the shared session of an opened one is faster
+        return made
     for _ in range(_ATTEMPTS_TO_MAKE):
         dataset = open_leaf(root, location, None, storage_options)
         if any(field.stated_id is not None for field in leaf_fields(dataset)):
@@ -130,12 +140,12 @@ def _missing_ids(dataset: lance.LanceDataset, schema: pa.Schema, leaf: str) -> d
 
 def _write_empty(
     uri: str, schema: pa.Schema, version: int, storage_options: dict[str, str] | None
-) -> None:
+) -> lance.LanceDataset | None:
     """Make an empty version behind a version; where another writer was first its version stays."""
     try:
         # write_dataset's create mode retries as an overwrite when two writers race; on a version,
         # without retries, Lance lets one pass.
-        lance.LanceDataset.commit(
+        return lance.LanceDataset.commit(
             uri,
             lance.LanceOperation.Overwrite(stating_ids(list(schema)), []),
             read_version=version,
@@ -145,6 +155,7 @@ def _write_empty(
     except OSError as error:
         if not _says_made(error):
             raise
+        return None
 
 
 def _says_made(error: OSError) -> bool:
@@ -266,6 +277,7 @@ class Destination:
         schema: What its files have to be written with.
         layout: Which namespace fields those columns are.
         storage_version: Lance's file format of the leaf; None for a new one.
+        read_version: The version at which the manifest reads the leaf; None for a new one.
     """
 
     object_id: str
@@ -274,6 +286,7 @@ class Destination:
     schema: pa.Schema
     layout: str
     storage_version: str | None
+    read_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +298,16 @@ class _Row:
     read_version: int | None
     read_branch: str | None = None
     read_tag: str | None = None
+
+
+def _row_of(leaf_row: pa.Table) -> _Row:
+    names = [field.name for field in fields(_Row) if field.name in leaf_row.column_names]
+    return _Row(**{name: leaf_row[name][0].as_py() for name in names})
+
+
+def _is_kept(row: _Row) -> bool:
+    """Whether an opened leaf is kept by its version alone."""
+    return row.read_version is not None and row.read_version >= FIRST_DETACHED
 
 
 class Destinations:
@@ -316,6 +339,7 @@ class Destinations:
             self._expected = {
                 name.object_id: value for name, value in zip(names, rows, strict=False)
             }
+            self._open_ahead()
 
     def _name_of(self, values: pa.RecordBatch) -> LeafName:
         scalars = [column[0] for column in values.columns]
@@ -383,16 +407,30 @@ class Destinations:
             schema,
             layout,
             dataset.data_storage_version,
+            row.read_version,
         )
 
     def _row(self, values: pa.RecordBatch, object_id: str) -> _Row | None:
         leaf_row = self._expected.get(object_id)
         if leaf_row is None:
             leaf_row = self._asked_rows(values, object_id)
-        if leaf_row.num_rows == 0:
-            return None
-        names = [field.name for field in fields(_Row) if field.name in leaf_row.column_names]
-        return _Row(**{name: leaf_row[name][0].as_py() for name in names})
+        return None if leaf_row.num_rows == 0 else _row_of(leaf_row)
+
+    def _open_ahead(self) -> None:
+        """Open leaves of a store side by side, for ``find`` to have them at hand."""
+        location, options = self._snapshot.location, self._snapshot.storage_options
+        most = leaves_at_once(location, on_disk=1)
+        rows = [_row_of(row) for row in self._expected.values() if row.num_rows]
+        if most == 1 or len(rows) <= 1:
+            return
+
+        def open_one(row: _Row) -> None:
+            with contextlib.suppress(PennonError, OSError, ValueError):  # ``find`` tells of it
+                open_leaf(location, row.location, row.read_version, options)
+
+        with ThreadPoolExecutor(min(most, len(rows))) as pool, contextlib.suppress(RuntimeError):
+            # where the process ends, no thread starts any more
+            list(pool.map(open_one, [row for row in rows if _is_kept(row)]))
 
     def _asked_rows(self, values: pa.RecordBatch, object_id: str) -> pa.Table:
         named = self._named_rows(object_id) if self._num_asked < _FEW else None

@@ -1,6 +1,7 @@
 """Arrow batches of a namespace → partition tuples → uncommitted fragments in each leaf.
 
-Rows are pulled: one writer is open at a time, and it asks for the next rows when it has room.
+Rows are pulled: on a disk one writer is open at a time, and it asks for the next rows when it has
+room. An object store answers late, so runs that fit into a bound are written side by side there.
 Rows that arrive sorted by partition make one run of fragments per partition; when a partition
 comes again, it gets further fragments. Nothing that is written here is visible to a reader.
 
@@ -13,18 +14,19 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.file import LanceFileSession
 from lance.fragment import FragmentMetadata, write_fragments
 
-from pennon.errors import InternalError, LeafSchemaMismatch, SnapshotNotFound
-from pennon.leaf.dataset import leaf_uri
+from pennon.errors import InternalError, LeafMissing, LeafSchemaMismatch, SnapshotNotFound
+from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri, leaves_at_once, open_leaf
 from pennon.leaf.row_order import SortedCheck, key_columns
 from pennon.leaf.write.destination import Destinations, StagedPartition
 from pennon.leaf.write.incoming_rows import (
@@ -44,6 +46,7 @@ from pennon.spec.write_order import WriteOrder
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import lance
     import numpy as np
     from numpy.typing import NDArray
 
@@ -247,6 +250,9 @@ class KeptFailure:
 _RESTARTABLE_BATCHES = 2
 # Their leaves are looked up together.
 _RUNS_AT_ONCE = 1000
+# Rows that are held to be written side by side: of one run, and of all together.
+_HELD_BYTES: Final = 16 << 20
+_ALL_HELD_BYTES: Final = 64 << 20
 
 
 def write_partitions(
@@ -278,10 +284,12 @@ def write_partitions(
     stream = _RunStream(task.cut(batches))
     with contextlib.ExitStack() as undo:
         undo.callback(task.remove_files)
-        while (first := stream.peek()) is not None:
-            task.write_run(first, stream)
+        with _Writers(leaves_at_once(target.location, on_disk=1)) as writers:
+            while (first := stream.peek()) is not None:
+                task.write_run(first, stream, writers)
+        report = task.report()
         undo.pop_all()
-    return task.report()
+    return report
 
 
 def delete_fragment_files(
@@ -343,8 +351,66 @@ class _Partition:
 
     destination: Destination
     counting: ColumnCounting
-    fragments: list[FragmentMetadata] = field(default_factory=list)
+    written: list[_Written] = field(default_factory=list)
     is_sorted: bool = True
+
+    def fragments(self) -> list[FragmentMetadata]:
+        """The fragments in the order of the rows; raises what the first failure was."""
+        return [fragment for written in self.written for fragment in written.result()]
+
+
+_Written = Future[list[FragmentMetadata]]
+
+
+class _Writers:
+    """Writes runs side by side, so many at once; none of the pool is left running behind it.
+
+    Args:
+        most: How many; with one, each is written by the caller.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._pool = ThreadPoolExecutor(most) if most > 1 else None
+        self._under_way: dict[_Written, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    @property
+    def is_one(self) -> bool:
+        """Whether one run is written at a time."""
+        return self._pool is None
+
+    def write(self, write: Callable[[], list[FragmentMetadata]], num_bytes: int | None) -> _Written:
+        """Write a run, as soon as there is room for it.
+
+        Args:
+            write: Does it.
+            num_bytes: What is held of it; None where that is not all, and the caller writes it.
+
+        Raises:
+            PennonError: A run before it failed.
+            OSError: Likewise.
+        """
+        if self._pool is not None and num_bytes is not None:
+            while len(self._under_way) >= self._most or (
+                self._under_way and sum(self._under_way.values()) + num_bytes > _ALL_HELD_BYTES
+            ):
+                for written in wait(self._under_way, return_when=FIRST_COMPLETED).done:
+                    del self._under_way[written]
+                    written.result()
+            with contextlib.suppress(RuntimeError):  # the process ends: no thread starts any more
+                future = self._pool.submit(write)
+                self._under_way[future] = num_bytes
+                return future
+        written = _Written()
+        written.set_result(write())
+        return written
 
 
 def _base(target: WriteTarget) -> Snapshot:
@@ -387,7 +453,7 @@ class _Task:
                 self._destinations.expect(unknown)
                 yield from some
 
-    def write_run(self, first: Run, stream: _RunStream) -> None:
+    def write_run(self, first: Run, stream: _RunStream, writers: _Writers) -> None:
         key = _tuple_key(first.values)
         partition = self._partitions.get(key)
         if partition is None:
@@ -396,10 +462,10 @@ class _Task:
             self._partitions[key] = partition
         destination = partition.destination
         rows = _Rows(stream.take_while(key), destination, self._order, partition.counting)
-        uri = leaf_uri(self._target.location, destination.location)
-        with rows.failure.raised():
-            written = _write(uri, rows, destination, self._target)
-        partition.fragments.extend(written)
+        held = None if writers.is_one else rows.hold(_HELD_BYTES)
+        partition.written.append(
+            writers.write(lambda: _write(rows, destination, self._target), held)
+        )
         partition.is_sorted &= rows.is_sorted
 
     def remove_files(self) -> None:
@@ -407,7 +473,12 @@ class _Task:
             delete_fragment_files(
                 self._target.location,
                 partition.destination.location,
-                [_text(fragment) for fragment in partition.fragments],
+                [
+                    _text(fragment)
+                    for written in partition.written
+                    if not written.cancelled() and written.exception() is None
+                    for fragment in written.result()
+                ],
                 self._target.storage_options,
             )
 
@@ -442,20 +513,41 @@ class _Rows:
     def reader(self) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(self._destination.schema, self._batches())
 
+    def hold(self, most_bytes: int) -> int | None:
+        """Pull rows before they are written.
+
+        Args:
+            most_bytes: What is held at most, and one batch.
+
+        Returns:
+            Their bytes; None where there may be more rows.
+        """
+        num_bytes = 0
+        for stored in self._converted():
+            self._pulled.append(stored)
+            num_bytes += stored.nbytes
+            if num_bytes > most_bytes:
+                return None
+        return num_bytes
+
     def _batches(self) -> Iterator[pa.RecordBatch]:
         yield from self._pulled
         with self.failure:
-            for rows in self._rows:
-                stored = _stored(rows, self._destination)
-                if self._order:
-                    names = rows.schema.names
-                    self._check.observe(
-                        [stored.column(names.index(column.name)) for column in self._order]
-                    )
-                self._counting.observe(rows)
+            for stored in self._converted():
                 self.is_restartable = len(self._pulled) < _RESTARTABLE_BATCHES
                 self._pulled = [*self._pulled, stored] if self.is_restartable else []
                 yield stored
+
+    def _converted(self) -> Iterator[pa.RecordBatch]:
+        for rows in self._rows:
+            stored = _stored(rows, self._destination)
+            if self._order:
+                names = rows.schema.names
+                self._check.observe(
+                    [stored.column(names.index(column.name)) for column in self._order]
+                )
+            self._counting.observe(rows)
+            yield stored
 
 
 def _stored(rows: pa.RecordBatch, destination: Destination) -> pa.RecordBatch:
@@ -481,9 +573,16 @@ def _mismatch(destination: Destination, column: pa.Field, given: object) -> Leaf
     )
 
 
-def _write(
-    uri: str, rows: _Rows, destination: Destination, target: WriteTarget
-) -> list[FragmentMetadata]:
+def _into(destination: Destination, target: WriteTarget) -> str | lance.LanceDataset:
+    """The leaf as it was opened before: of an address Lance looks up the newest version again."""
+    version = destination.read_version
+    if version is not None and version >= FIRST_DETACHED:
+        with contextlib.suppress(LeafMissing):  # the commit finds out
+            return open_leaf(target.location, destination.location, version, target.storage_options)
+    return leaf_uri(target.location, destination.location)
+
+
+def _write(rows: _Rows, destination: Destination, target: WriteTarget) -> list[FragmentMetadata]:
     """Write one run; the files are numbered by ``destination.schema`` whether a leaf exists or not.
 
     ``overwrite`` takes both, but warns where there is no dataset, so ``create`` is tried first for
@@ -494,23 +593,25 @@ def _write(
         {} if target.file_bytes is None else {"max_bytes_per_file": target.file_bytes}
     )
     modes = ("create", "overwrite") if destination.storage_version is None else ("overwrite",)
+    into = _into(destination, target)
     for mode in modes:
         try:
-            written = write_fragments(
-                rows.reader(),
-                uri,
-                schema=destination.schema,
-                mode=mode,
-                data_storage_version=destination.storage_version,
-                storage_options=dict(target.storage_options) or None,
-                **limits,
-            )
+            with rows.failure.raised():
+                written = write_fragments(
+                    rows.reader(),
+                    into,
+                    schema=destination.schema,
+                    mode=mode,
+                    data_storage_version=destination.storage_version,
+                    storage_options=dict(target.storage_options) or None,
+                    **limits,
+                )
         except OSError as error:
             if not rows.is_restartable or "already exists" not in str(error):
                 raise
         else:
             return list(written)
-    raise InternalError(what=f"Lance refused to write fragments into {uri}")
+    raise InternalError(what=f"Lance refused to write fragments into {destination.location}")
 
 
 def _text(fragment: FragmentMetadata) -> str:
@@ -521,7 +622,7 @@ def _staged(
     which: tuple[int, str], partition: _Partition, order: WriteOrder | None
 ) -> StagedPartition:
     spec_version, spec = which
-    destination, fragments = partition.destination, partition.fragments
+    destination, fragments = partition.destination, partition.fragments()
     return StagedPartition(
         spec_version,
         destination.object_id,

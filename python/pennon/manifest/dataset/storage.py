@@ -311,10 +311,19 @@ _POSITION: Final = re.compile(r"(, (location: )?\S*/\S+\.rs:\d+:\d+)+")
 # What stands before Lance's own message: the names of its callers.
 _CALLERS: Final = re.compile(r"^.*?(?=LanceError\()")
 
-# What an object store's client prints of itself behind what happened.
-_DETAILS: Final = re.compile(
-    r"(, after \d+ retries|,? source:|, \w+ \{|(?<=error sending request)\W).*"
+# What an object store's client prints of itself, before and behind what happened.
+_TRIES: Final = re.compile(
+    r"( in [\d.]+[a-zµ]+)?(, after \d+ retries, max_retries: \d+, retry_timeout: \w+)?\s+- "
 )
+_DETAILS: Final = re.compile(
+    r"(, after \d+ retries|,? source:|, \w+ \{|: <\?xml|: \w+\(\w+ \{"
+    r"|(?<=error sending request)\W).*"
+)
+_QUOTED: Final = re.compile(r'\w \{ source: "((?:[^"\\]|\\.)+)"')
+# An object store's answer: it may name the key, so no more of it is shown.
+_CODE: Final = re.compile(r"<Code>(\w+)</Code>")
+_MESSAGE: Final = re.compile(r"<Message>\s*([^<\r\n]*[^<\s.])")
+_ADDRESS: Final = re.compile(r"\w+://\S+")
 _LONGEST_PROBLEM: Final = 300
 _OF_DAMAGE: Final = (
     "sufficient data",
@@ -329,6 +338,38 @@ _ADVICE: Final = (
     (
         ("object store provider", "unable to parse url"),
         "Check the address and its scheme, as in s3://, gs:// or az://",
+    ),
+    (
+        ("expiredtoken", "token has expired", "tokenrefreshrequired"),
+        "Renew the credentials, which have expired",
+    ),
+    (
+        ("requesttimetooskewed", "clock"),
+        "Set the clock of this machine, which is not that of the store",
+    ),
+    (
+        ("signaturedoesnotmatch", "invalidaccesskeyid", "authenticationfailed", "invalidtoken"),
+        "Check the access key and its secret",
+    ),
+    (
+        ("failed to get aws credentials", "401 unauthorized"),
+        "State credentials: as storage options, in the environment or by the machine's role",
+    ),
+    (
+        ("nosuchbucket", "containernotfound", "permanentredirect", "301 moved"),
+        "Check the name of the bucket and its region: it has to be there, nobody makes it",
+    ),
+    (
+        ("accessdenied", "authorizationpermissionmismatch", "403 forbidden"),
+        "Give these credentials the right to list, read, write and delete there",
+    ),
+    (
+        ("slowdown", "serverbusy", "toomanyrequests", "503 ", "429 "),
+        "The store is overloaded: run it again later, or with a smaller PENNON_STORE_LEAVES",
+    ),
+    (
+        ("builder error",),
+        "Check the endpoint; one of http:// needs the storage option allow_http = true",
     ),
     (
         (*_OF_DAMAGE, "invalid", "decode"),
@@ -510,7 +551,8 @@ def is_of_storage(error: Exception) -> bool:
 
 def is_not_found(error: Exception) -> bool:
     """Whether an error tells that a file or a version is gone, as others remove it meanwhile."""
-    return "not found" in str(error).lower()
+    text = str(error).lower()
+    return "not found" in text and "nosuchbucket" not in text
 
 
 def is_damaged(error: Exception) -> bool:
@@ -559,7 +601,7 @@ def storage_failure(verb: str, location: str, error: Exception) -> StorageFailur
             advice="Choose a shorter one, of 255 bytes or less",
         )
     problem = storage_problem(error)
-    lowered = problem.lower()
+    lowered = _ADDRESS.sub("", problem).lower()
     advice = next(
         (text for words, text in _ADVICE if any(word in lowered for word in words)),
         "Check the path, the permissions and the storage options",
@@ -573,6 +615,16 @@ def storage_problem(error: Exception) -> str:
     Example:
         >>> storage_problem(OSError("External error: LanceError(IO): no answer, /lance/io.rs:1:2"))
         'LanceError(IO): no answer'
+        >>> storage_problem(OSError("403: <Error><Code>AccessDenied</Code></Error>"))
+        'the store answers AccessDenied'
     """
-    first_line = _CALLERS.sub("", str(error).strip().partition("\n")[0])
+    text = str(error).strip()
+    code, message = _CODE.search(text), _MESSAGE.search(text)
+    if code is not None:
+        said = "" if message is None else f" ({message[1]})"
+        return f"the store answers {code[1]}{said}"[:_LONGEST_PROBLEM]
+    quoted = _QUOTED.search(text)
+    if quoted is not None:
+        text = quoted[1].partition("\\n")[0]
+    first_line = _TRIES.sub(": ", _CALLERS.sub("", text.partition("\n")[0]))
     return _DETAILS.sub("", _POSITION.sub("", first_line))[:_LONGEST_PROBLEM].rstrip(". ")

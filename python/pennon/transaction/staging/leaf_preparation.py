@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from pennon.errors import InternalError, LeafMissing, NamespaceHasNoManifest, WriteConflict
 from pennon.leaf.changes.row_changes import change_rows
-from pennon.leaf.dataset import are_there, check_files, leaf_uri, open_leaf
+from pennon.leaf.dataset import are_there, check_files, leaf_uri, leaves_at_once, open_leaf
 from pennon.leaf.write.destination import create_leaf
 from pennon.leaf.write.leaf_commit import (
     LeafCommit,
@@ -215,7 +215,8 @@ def prepare_leaves(
             object_id: _prepare_leaf(snapshot, states.get(object_id), change)
             for object_id, change in todo
         }
-    with ThreadPoolExecutor(min(_MAX_THREADS, len(todo))) as pool:
+    most = leaves_at_once(snapshot.location, on_disk=_MAX_THREADS)
+    with ThreadPoolExecutor(min(most, len(todo))) as pool:
         try:
             futures = {
                 object_id: pool.submit(_prepare_leaf, snapshot, states.get(object_id), change)
