@@ -172,6 +172,7 @@ ORDER = {**TRANSFORM, "desc": True, "nulls_first": False}
 OBJECTS: Mapping[str, object] = {
     "Catalog.root": "/the root",  # which is its one spelling
     "schema": STRUCT,
+    "hidden_columns": {"type": "struct", "fields": []},
     "metadata_columns": {"type": "struct", "fields": []},
     "partitioning": [TRANSFORM],
     "keys": [TRANSFORM],

@@ -213,7 +213,7 @@ def computed_condition(
         value = typed_expression(tree, types, semantics, pa.bool_())
     except Declined as reason:
         own = with_own_spelling(node.copy(), schema)
-        rejected = _rejected_nulls(whole, schema)
+        rejected = _rejected_nulls(whole, schema, calls)
         return ComputedCondition(own, why=str(reason), written=written, rejected_nulls=rejected)
     named = {name: column for column, name in sources.items()}
     own = replaced_references(value.tree, lambda path: named[path[0]].expression())
@@ -226,17 +226,23 @@ def computed_condition(
         can_fail=can_fail,
         why=why,
         written=written,
-        rejected_nulls=_rejected_nulls(whole, schema),
+        rejected_nulls=_rejected_nulls(whole, schema, calls),
     )
 
 
-def _rejected_nulls(node: exp.Expr, schema: pa.Schema) -> tuple[SourceColumn, ...]:
+def _rejected_nulls(
+    node: exp.Expr, schema: pa.Schema, calls: Mapping[tuple[str, ...], TransformedColumn]
+) -> tuple[SourceColumn, ...]:
     """List the columns for whose NULL a condition is NULL, whatever the other columns are.
 
     Whether it is an error for these rows is not asked, as Spark infers IS NOT NULL all the same.
+    That of a transform is NULL where its source is.
     """
     paths = sorted(_strict_in(node))
-    return tuple(resolve_column(path, schema) for path in paths)
+    rejected = (
+        calls[path].source if path in calls else resolve_column(path, schema) for path in paths
+    )
+    return tuple(dict.fromkeys(rejected))
 
 
 def _strict_in(node: exp.Expr) -> frozenset[tuple[str, ...]]:
