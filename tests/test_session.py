@@ -142,7 +142,7 @@ def test_a_jar_whose_name_java_cannot_read_is_refused_before_java_starts(
 def test_an_unknown_option_names_the_near_or_lists_the_known(jar: Path) -> None:
     with pytest.raises(UnknownSetting, match="Cannot set exection: .* did you mean execution"):
         session.spark_conf("lake", exection="spark")
-    with pytest.raises(UnknownSetting, match="options there are implementation, execution"):
+    with pytest.raises(UnknownSetting, match="options there are implementation, default"):
         session.spark_conf("lake", warehouse="x")
 
 

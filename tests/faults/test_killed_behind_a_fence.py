@@ -33,15 +33,14 @@ KILLED = """
 import os, signal, sys
 import pyarrow as pa
 import pennon
-from pennon.catalog import name_changes
-from pennon.catalog.ddl import alter, replaced_table, table_ddl
+from pennon.catalog.ddl import alter, register, table_ddl
 from pennon.catalog.layouts import partitioned_table
 from pennon.catalog.configured_catalog import Catalog
-from pennon.transaction import mode_change, writer_fence
+from pennon.transaction import mode_change
 
 root, what, step = sys.argv[1:]
-module = {"alter": alter, "fence": writer_fence, "ddl": table_ddl, "mode": mode_change,
-          "replaced": replaced_table, "layout": partitioned_table}
+module = {"alter": alter, "fence": mode_change, "ddl": table_ddl, "mode": mode_change,
+          "replaced": register, "layout": partitioned_table}
 place, _, name = step.partition(".")
 setattr(module[place], name, lambda *arguments, **named: os.kill(os.getpid(), signal.SIGKILL))
 lake = pennon.connect(root)
