@@ -21,6 +21,7 @@ import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import NotPartitionedNamespace, ProcedureArgument, SnapshotNotFound
+from pennon.maintenance import expire as expire_module
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.plain_upkeep import detached_versions
@@ -176,6 +177,26 @@ def test_what_commits_are_compared_with_stays_for_an_hour_of_the_storage(tmp_pat
     assert expire(snapshot.location, older_than=later()).notes == []
     assert len(manifest.versions()) == 1
     assert regions(latest(snapshot)) == {"eu": [1, 2, 3]}
+
+
+@pytest.mark.parametrize(
+    "look", ["version_numbers", "_present", "named_versions", "recorded_versions"]
+)
+def test_what_is_committed_between_an_expirys_looks_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: str
+) -> None:
+    snapshot = append(append(make(tmp_path), {0: "eu"}), {1: "eu"})
+    real, ids = vars(expire_module)[look], [0, 1]
+
+    def followed(*arguments: Any) -> Any:
+        seen = real(*arguments)
+        ids.append(len(ids))
+        append(latest(snapshot), {ids[-1]: "eu"})
+        return seen
+
+    monkeypatch.setattr(expire_module, look, followed)
+    assert expire(snapshot.location, older_than=later()).leaf_versions
+    assert regions(latest(snapshot)) == {"eu": ids}
 
 
 def test_what_a_stopped_run_left_is_deleted_by_the_next(tmp_path: Path) -> None:

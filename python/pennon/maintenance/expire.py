@@ -262,9 +262,10 @@ def expire(
         _mark(manifest, location, _oldest_behind(old, version_numbers(manifest)))
     if not dry_run:  # whatever got a tag before the mark stays
         manifest = open_manifest(location, storage_options=options)
+    present = _present(manifest)  # first, for what is committed behind this has not expired
     kept = sorted(set(version_numbers(manifest)).difference(old if dry_run else ()))
     done.versions.extend(sorted({*before, *old}.difference(kept)))
-    expired = sorted(_present(manifest).difference(kept))
+    expired = sorted(version for version in present.difference(kept) if version < kept[-1])
     recorded = recorded_versions(location, [*expired, kept[-1]], options)
     unneeded = recorded - named_versions(location, kept, options)
     forget_leaves()
