@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from sqlglot import exp
 
 from pennon.caching import Cache, storage_identity
 from pennon.leaf.dataset import forget_opened, leaf_failure, leaf_key
@@ -20,6 +21,7 @@ from pennon.leaf.read.leaf_view import LeafViews, leaf_name
 from pennon.leaf.read.metadata_columns import ROW_ID, is_metadata_column, metadata_array
 from pennon.leaf.schema.array_conversion import convert_batch
 from pennon.manifest.dataset.select import rows_by_id
+from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,6 +42,7 @@ __all__ = [
     "late_columns",
     "scan_leaf",
     "scan_view",
+    "take_rows",
 ]
 
 # Which columns of a leaf are read late: for the rows that satisfy a filter, and not for all.
@@ -481,3 +484,33 @@ def _counted(left: int, leaf_rows: _LeafRows, batch_size: int) -> Iterator[pa.Re
         empty = pa.StructArray.from_buffers(pa.struct([]), num_rows, [None])
         yield leaf_rows.convert(pa.RecordBatch.from_struct_array(empty))
         left -= num_rows
+
+
+def take_rows(dataset: lance.LanceDataset, views: LeafViews, ids: Sequence[int]) -> pa.Table:
+    """Read single rows of a leaf in the requested schema.
+
+    Args:
+        dataset: The leaf at the version to read.
+        views: What is requested of it.
+        ids: Lance's ids of the rows, in ascending order.
+
+    Returns:
+        The rows in the order of their ids.
+
+    Raises:
+        LeafMissing: The leaf's files are gone.
+    """
+    view, leaf = views.of(dataset), leaf_name(dataset)
+    leaf_rows = _LeafRows(dataset, view.matches, views.schema, leaf, leaf, None)
+
+    def read() -> Iterator[pa.RecordBatch]:
+        if not view.names:
+            empty = pa.StructArray.from_buffers(pa.struct([]), len(ids), [None])
+            return iter([pa.RecordBatch.from_struct_array(empty)])
+        if not view.states_nested_ids:
+            return iter(rows_by_id(dataset, ids, view.names).combine_chunks().to_batches())
+        # As of late columns: what is nested is read, and not fetched row by row.
+        chosen = exp.column(ROW_ID.name).isin(*ids).sql(dialect=DataFusion)
+        return iter(dataset.scanner(columns=view.names, filter=chosen).to_batches())
+
+    return pa.Table.from_batches(_converted(read, leaf_rows), views.schema)
