@@ -365,6 +365,7 @@ _OF_INDEXES: Final = pa.schema(
         "segments": pa.int32(),
     }
 )
+_ASKED_OF_LEAVES: Final = ("location", "read_version", "num_rows", "metadata")
 
 
 def _indexes_schema(snapshot: Snapshot) -> pa.Schema:
@@ -380,10 +381,11 @@ def _indexes_rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table
     names = {field_id_of(field): field.name for field in snapshot.schema.arrow}
     places: list[int] = []
     rows: list[dict[str, object]] = []
-    for at, leaf in enumerate(leaves.to_pylist()):
-        there = {one.name: one for one in _leaf_indexes(snapshot, leaf)}
-        for name in dict.fromkeys((*defined, *there)):
-            one, definition = there.get(name), defined.get(name)
+    asked = [name for name in _ASKED_OF_LEAVES if name in leaves.column_names]
+    for at, leaf in enumerate(leaves.select(asked).to_pylist()):
+        present = {one.name: one for one in _leaf_indexes(snapshot, leaf)}
+        for name in dict.fromkeys((*defined, *present)):
+            one, definition = present.get(name), defined.get(name)
             num_rows = leaf["num_rows"]
             indexed = 0 if one is None else one.rows
             places.append(at)

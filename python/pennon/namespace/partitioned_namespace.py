@@ -21,9 +21,9 @@ from pennon.errors import ArgumentRefused
 from pennon.namespace.open_table import added, altered, property_changes, renamed
 from pennon.namespace.rows.row_merge import Merge
 from pennon.namespace.rows.row_scan import Scan
-from pennon.namespace.rows.row_search import SearchedTable
 from pennon.namespace.rows.row_update import delete_where, run_beside_maintenance, update_where
 from pennon.namespace.rows.row_write import batches_of, write_rows
+from pennon.namespace.searched_table import SearchedTable
 from pennon.spec.column_names import column_path
 from pennon.transforms.registry import parse_transform
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import IndexAlreadyExists, IndexNotFound, PennonError, WriteConflict
-from pennon.leaf.dataset import leaf_indexes, leaves_at_once, open_leaf, open_own_leaf
+from pennon.leaf.dataset import leaf_indexes, leaves_at_once, open_own_leaf
 from pennon.manifest import ManifestCommitted, Snapshot
 from pennon.manifest.commits.root_change import change_root
 from pennon.manifest.format.properties import index_definitions
@@ -201,9 +201,9 @@ def _having(snapshot: Snapshot, name: str) -> list[str]:
 
 
 def _opened(snapshot: Snapshot, state: LeafState) -> lance.LanceDataset:
-    return open_leaf(
-        snapshot.location, state.location, state.read_version, snapshot.storage_options
-    )
+    """Open a leaf for this thread alone: Lance borrows what it builds an index of for itself."""
+    root, options = snapshot.location, snapshot.storage_options
+    return open_own_leaf(root, state.location, state.read_version, options)
 
 
 def _without(name: str, snapshot: Snapshot, state: LeafState) -> _Built | None:

@@ -272,25 +272,27 @@ def reindexed(
         removed: Ids of segments that go.
         version: The version that they were built on.
     """
-    new = list(built)
+    same = {fragment.fragment_id for fragment in dataset.get_fragments()}
     if int(dataset.version) != version:
         before = _files_by_fragment(dataset.checkout_version(version))
         now = _files_by_fragment(dataset)
         same = {number for number in before.keys() & now.keys() if before[number] == now[number]}
-        new = [replace(one, fragment_ids=Bitmap(same & {*one.fragment_ids})) for one in built]
-        new = [one for one in new if one.fragment_ids]
-    gone = [
-        Index(
-            segment.uuid,
-            index.name,
-            list(index.fields),
-            segment.dataset_version_at_last_update,
-            segment.fragment_ids,
-            segment.index_version,
-        )
-        for index in dataset.describe_indices()
-        for segment in index.segments
-        if segment.uuid in removed
+    # Of an index in which a fragment is twice Lance can make no version.
+    covered: dict[str, set[int]] = {}
+    gone = []
+    for index in dataset.describe_indices():
+        for segment in index.segments:
+            fragments = segment.fragment_ids
+            if segment.uuid in removed:
+                at = segment.dataset_version_at_last_update
+                fields, kind = list(index.fields), segment.index_version
+                gone.append(Index(segment.uuid, index.name, fields, at, fragments, kind))
+            else:
+                covered.setdefault(index.name, set()).update(fragments)
+    new = [
+        replace(one, fragment_ids=Bitmap(left))
+        for one in built
+        if (left := (same & {*one.fragment_ids}) - covered.get(one.name, set()))
     ]
     if not new and not gone:
         return dataset
