@@ -6,6 +6,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -33,7 +34,7 @@ SCHEMA = pa.schema(
         "v": pa.list_(pa.float32(), DIMENSION),
     }
 )
-KINDS: dict[str, tuple[str, dict[str, float | str]]] = {
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "IVF_FLAT": ("v", {}),
     "IVF_SQ": ("v", {"num_partitions": 2}),
     "IVF_PQ": ("v", {"num_sub_vectors": "4"}),

@@ -320,7 +320,7 @@ def compact(
 def reindexed(
     location: str,
     storage_options: StorageOptions | None,
-    leaves: Collection[str],
+    leaves: Collection[str] | None,
     least_share: float = 0.0,
 ) -> int | None:
     """Bring the rows of leaves into the table's indexes: a rewrite takes them out.
@@ -328,7 +328,7 @@ def reindexed(
     Args:
         location: The namespace.
         storage_options: Given to Lance.
-        leaves: Their object ids.
+        leaves: Their object ids; None for all of the table.
         least_share: Leaves of which a smaller share of the rows is in no index stay as they are.
 
     Returns:
@@ -337,7 +337,8 @@ def reindexed(
     snapshot = Snapshot.open(location, storage_options=storage_options)
     if not index_definitions(snapshot.metadata):
         return None
-    return refresh_indexes(snapshot, location, among=set(leaves), least_share=least_share)
+    among = None if leaves is None else set(leaves)
+    return refresh_indexes(snapshot, location, among=among, least_share=least_share)
 
 
 COMPACT: Final = Procedure(
