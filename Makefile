@@ -187,6 +187,9 @@ torture-pauses: $(INSTALLED) ## writers that stand still at each step, then at r
 	@PENNON_EXHAUSTIVE=1 $(BIN)/python -m pytest -q tests/faults/test_stalled_writers.py
 	@$(BIN)/python -m tests.torture.pauses --seconds $(or $(N),1800) $(ARGS)
 
+torture-search: $(INSTALLED) ## N random steps on tables with indexes, between searches, each beside NumPy
+	@$(BIN)/python -m tests.torture.searches --steps $(or $(N),1000) $(ARGS)
+
 torture-races: $(INSTALLED) ## N races of two or three statements in processes of their own, each against serial orders
 	@$(BIN)/python -m tests.torture.races --races $(or $(N),500) $(ARGS)
 
@@ -213,4 +216,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: bench-groups bench-in-spark help wire test-deployments dist setup jar demo test test-fast test-python check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge bench-search test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-examples torture-rows torture-statements torture-commits torture-pauses torture-races clean
+.PHONY: bench-groups bench-in-spark help wire test-deployments dist setup jar demo test test-fast test-python check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge bench-search test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-examples torture-rows torture-statements torture-commits torture-pauses torture-races torture-search clean

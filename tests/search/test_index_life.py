@@ -9,9 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import lance
-import numpy as np
-import pyarrow as pa
 import pytest
+from tests.torture.searches import (
+    DIMENSION,
+    SCHEMA,
+    check_answers,
+    made,
+    nearest,
+    rows,
+    take_steps,
+)
 
 import pennon
 from pennon.errors import (
@@ -21,19 +28,7 @@ from pennon.errors import (
     IndexRefused,
     SearchOptionRefused,
 )
-from pennon.namespace import PartitionedNamespace
 
-DIMENSION = 8
-SCHEMA = pa.schema(
-    {
-        "id": pa.int64(),
-        "tenant": pa.string(),
-        "n": pa.int32(),
-        "text": pa.string(),
-        "tags": pa.list_(pa.string()),
-        "v": pa.list_(pa.float32(), DIMENSION),
-    }
-)
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "IVF_FLAT": ("v", {}),
     "IVF_SQ": ("v", {"num_partitions": 2}),
@@ -63,68 +58,8 @@ CONDITIONS = (
 )
 
 
-STEPS = (
-    *("append", "append", "delete", "update", "merge", "compact", "refresh", "refresh"),
-    *("rollback", "overwrite", "evolve", "vacuum", "index"),
-)
-
-
-def rows(drawn: random.Random, count: int, first: int) -> pa.Table:
-    vectors = np.array(
-        [[drawn.gauss(at % 5, 1) for _ in range(DIMENSION)] for at in range(count)], np.float32
-    )
-    return pa.table(
-        {
-            "id": range(first, first + count),
-            "tenant": [drawn.choice("ab") for _ in range(count)],
-            "n": [drawn.choice([None, *range(100)]) for _ in range(count)],
-            "text": [f"word {drawn.randrange(20)}" for _ in range(count)],
-            "tags": [drawn.choice([None, [], ["a"], ["b", "a"], [None]]) for _ in range(count)],
-            "v": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSION),
-        },
-        schema=SCHEMA,
-    )
-
-
-def made(path: Path, drawn: random.Random, layout: str = "strong") -> PartitionedNamespace:
-    if layout == "plain":
-        lance.write_dataset(rows(drawn, 1_000, 0), str(path / "t"))
-        return pennon.open(path / "t")
-    properties = {"transaction": layout, "write.compaction.enabled": "false"}
-    table = pennon.create(path / "t", SCHEMA, partition_by=["tenant"], properties=properties)
-    table.append(rows(drawn, 1_000, 0))
-    return table
-
-
 def scanned(path: Path, where: str) -> set[int]:
     return set(pennon.open(path).scan(where, columns=["id"]).to_arrow()["id"].to_pylist())
-
-
-def nearest(table: PartitionedNamespace, query: list[float], *, exact: bool) -> list[float]:
-    found = table.search(query, "v", 10, exact=exact, columns=["id"]).to_arrow()
-    assert len(set(found["id"].to_pylist())) == found.num_rows
-    return list(found["_distance"].to_pylist())
-
-
-def check_answers(table: PartitionedNamespace, drawn: random.Random) -> None:
-    """Compare searches with NumPy, and conditions with rows that are all read."""
-    live = table.scan().to_arrow().to_pylist()
-    query = [drawn.gauss(2, 2) for _ in range(DIMENSION)]
-    far = sorted(float(((np.array(row["v"]) - query) ** 2).sum()) for row in live)[:10]
-    assert nearest(table, query, exact=True) == pytest.approx(far, rel=1e-4)
-    approximate = nearest(table, query, exact=False)
-    assert len(approximate) == len(far)
-    known = sum(any(abs(one - other) < 1e-3 for other in far) for one in approximate)
-    assert known >= 0.8 * len(far)
-    number, word = drawn.randrange(100), f"word {drawn.randrange(20)}"
-    holds = {
-        f"n = {number}": {row["id"] for row in live if row["n"] == number},
-        f"n > {number}": {row["id"] for row in live if (row["n"] or 0) > number},
-        "n IS NULL": {row["id"] for row in live if row["n"] is None},
-        f"text = '{word}'": {row["id"] for row in live if row["text"] == word},
-    }
-    for where, ids in holds.items():
-        assert set(table.scan(where, columns=["id"]).to_arrow()["id"].to_pylist()) == ids
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,47 +96,7 @@ def test_an_index_of_each_kind_changes_no_answer(tmp_path: Path, kind: str, layo
 def test_answers_are_right_whatever_happens_to_a_table_with_indexes(
     tmp_path: Path, seed: int
 ) -> None:
-    drawn = random.Random(seed)  # noqa: S311 - test data
-    table = made(tmp_path, drawn)
-    table.create_index("v", drawn.choice(["IVF_RQ", "IVF_SQ", "IVF_FLAT"]), "v_idx", min_bytes=0)
-    table.create_index("n", "BTREE", min_bytes=0)
-    versions = [table.version]
-    first = 1_000
-    for _ in range(14):
-        step = drawn.choice(STEPS)
-        first += 1_000
-        match step:
-            case "append":
-                table.append(rows(drawn, drawn.randrange(1, 300), first))
-            case "delete":
-                table.delete(f"id % 11 = {drawn.randrange(11)}")
-            case "update":
-                table.update({"n": drawn.randrange(100)}, where=f"n < {drawn.randrange(40)}")
-            case "merge":
-                mine = rows(drawn, 150, drawn.randrange(first))
-                merge = table.merge(mine, on="id").when_matched_update_all()
-                merge.when_not_matched_insert_all().execute()
-            case "compact":
-                table.maintenance.compact()
-            case "refresh":
-                table.refresh_indexes(where=drawn.choice([None, "tenant = 'a'"]))
-            case "rollback":
-                table.maintenance.rollback(drawn.choice(versions[-3:]))
-            case "overwrite":
-                table.overwrite(rows(drawn, 700, first))
-            case "evolve":
-                table.rename_column("text", "other")
-                table.append(rows(drawn, 40, first).rename_columns({"text": "other"}))
-                table.rename_column("other", "text")
-            case "vacuum":
-                table.maintenance.vacuum(older_than=datetime.now(UTC) + timedelta(hours=1))
-            case "index":
-                table.drop_index("v_idx")
-                table.create_index("v", drawn.choice(["IVF_RQ", "IVF_SQ"]), "v_idx", min_bytes=0)
-        versions.append(table.version)
-        check_answers(table, drawn)
-        check_answers(pennon.open(tmp_path / "t"), drawn)
-    assert table.maintenance.check().is_valid
+    take_steps(tmp_path, random.Random(seed), 14)  # noqa: S311 - test data
 
 
 def test_fragments_of_another_history_are_not_taken_for_those_of_an_index(tmp_path: Path) -> None:

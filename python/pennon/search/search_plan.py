@@ -210,7 +210,7 @@ def plan_search(
         options=SearchOptions(exact, nprobes, refine_factor or default.refine_factor, ef),
         leaves=leaves,
         partitions_total=scan.partitions_total,
-        storage_options=snapshot.storage_options,
+        storage_options=dict(snapshot.storage_options),
     )
 
 
