@@ -28,6 +28,10 @@ from pennon.errors import (
     IndexRefused,
     SearchOptionRefused,
 )
+from pennon.leaf.write.leaf_commit import files_by_fragment
+from pennon.search import define_index
+from pennon.search.indexes import build_segment
+from pennon.transaction import Committed, Transaction
 
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "IVF_FLAT": ("v", {}),
@@ -101,10 +105,6 @@ def test_answers_are_right_whatever_happens_to_a_table_with_indexes(
 
 def test_fragments_of_another_history_are_not_taken_for_those_of_an_index(tmp_path: Path) -> None:
     """Behind a rollback new rows have the numbers of fragments that an index was built of."""
-    from pennon.search import define_index
-    from pennon.search.indexes import build_segment
-    from pennon.transaction import Committed, Transaction
-
     drawn = random.Random(4)  # noqa: S311 - test data
     table = pennon.create(tmp_path / "t", SCHEMA)
     before = table.append(rows(drawn, 300, 0))
@@ -115,11 +115,10 @@ def test_fragments_of_another_history_are_not_taken_for_those_of_an_index(tmp_pa
     column, columns = table.snapshot.schema.arrow.field("id"), table.snapshot.schema.arrow
     segment = build_segment(dataset, definition, column, columns, [0, 1])
     assert segment is not None
-    assert leaf.version is not None
     table.maintenance.rollback(before)
     table.append(rows(drawn, 300, 5_000))
     transaction = Transaction(table.snapshot)
-    transaction.reindex(leaf.object_id, [segment], [], leaf.version)
+    transaction.reindex(leaf.object_id, [segment], [], files_by_fragment(dataset))
     assert isinstance(transaction.commit(), Committed)
     assert scanned(tmp_path / "t", "id = 5001") == {5001}
     assert scanned(tmp_path / "t", "id = 1001") == set()

@@ -317,7 +317,7 @@ def _request(
     if num_rows < least:
         return None
     if "num_partitions" not in parameters and "target_partition_size" not in parameters:
-        parameters["num_partitions"] = max(1, math.isqrt(num_rows) // 4)
+        parameters["num_partitions"] = max(1, math.isqrt(num_rows) // 2)
     if "HNSW" in definition.type and "num_partitions" not in definition.parameters:
         parameters["num_partitions"] = 1
     if "PQ" in definition.type and "num_sub_vectors" not in parameters:
