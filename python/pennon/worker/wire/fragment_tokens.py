@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -15,22 +15,13 @@ import pyarrow.compute as pc
 
 from pennon.caching import TextCache
 from pennon.errors import MalformedMessage
-from pennon.execution import (
-    Fragment,
-    LeafPruning,
-    Query,
-    ReplicatedPart,
-    RowFilter,
-)
-from pennon.spec.arrow_json import type_from_json, type_to_json
-from pennon.transforms.registry import from_message
+from pennon.execution import Fragment, LeafPruning, Query, ReplicatedPart, RowFilter
 from pennon.worker.wire.tokens import ScanToken, Split, Token, assigned_column, split_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pennon.pushdown.tasks import FragmentTasks, Numbers
-    from pennon.transforms.transform import Transform
 
 
 NO_RELATIONS: Final = '{"relations":[],"keys":[]}'
@@ -69,51 +60,6 @@ class PartToken(Token):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PruningToken(Token):
-    """What a part can rule out of a relation.
-
-    Args:
-        relation: Number of the relation.
-        part: Number of the part.
-        columns: Names of the part's columns.
-        transform: The function of them, as the format writes one; the levels of a time, or an
-            expression with its result type.
-    """
-
-    relation: int
-    part: int
-    columns: tuple[str, ...]
-    transform: Mapping[str, object]
-
-    @classmethod
-    def of(
-        cls, relation: int, part: int, columns: tuple[str, ...], transform: Transform
-    ) -> PruningToken:
-        """Make the token."""
-        return cls(relation, part, columns, transform.to_message(type_to_json))
-
-    def pruning(self, keys: Sequence[int | None]) -> LeafPruning:
-        """Put together what one task rules out, by the keys of its leaves."""
-        transform = from_message(self.transform, type_from_json)
-        return LeafPruning(self.relation, self.part, self.columns, transform, tuple(keys))
-
-
-@dataclass(frozen=True, slots=True)
-class RowFilterToken(Token):
-    """What a part can rule out of the rows of a relation, as ``RowFilter`` has it."""
-
-    relation: int
-    name: str
-    part: int
-    column: str
-    chosen_from: int
-
-    def filter(self) -> RowFilter:
-        """Put together what rows are ruled out; all tasks rule out the same."""
-        return RowFilter(self.relation, self.name, self.part, self.column, self.chosen_from)
-
-
 @dataclass(frozen=True)
 class FragmentToken(Token):
     """What all tasks of a fragment have in common.
@@ -130,8 +76,8 @@ class FragmentToken(Token):
     scans: tuple[ScanToken, ...]
     query: Query
     parts: tuple[PartToken, ...] = ()
-    prunings: tuple[PruningToken, ...] = ()
-    filters: tuple[RowFilterToken, ...] = ()
+    prunings: tuple[LeafPruning, ...] = ()
+    filters: tuple[RowFilter, ...] = ()
     num_threads: int = 1
 
     @classmethod
@@ -154,12 +100,11 @@ class FragmentToken(Token):
             scan.relation(Split.of(split)) for scan, split in zip(self.scans, splits, strict=True)
         )
         prunings = tuple(
-            pruning.pruning(key) for pruning, key in zip(self.prunings, keys, strict=True)
+            replace(pruning, keys=tuple(key))
+            for pruning, key in zip(self.prunings, keys, strict=True)
         )
-        filters = tuple(filter_.filter() for filter_ in self.filters)
-        return Fragment(
-            relations, self.query, self._replicated_parts, prunings, filters, self.num_threads
-        )
+        parts = self._replicated_parts
+        return Fragment(relations, self.query, parts, prunings, self.filters, self.num_threads)
 
     @cached_property
     def _replicated_parts(self) -> tuple[ReplicatedPart, ...]:
