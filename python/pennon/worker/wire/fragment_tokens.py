@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from pennon.caching import TextCache
 from pennon.errors import MalformedMessage
 from pennon.execution import Fragment, LeafPruning, Query, ReplicatedPart, RowFilter
-from pennon.worker.wire.tokens import ScanToken, Split, Token, assigned_column, split_column
+from pennon.worker.wire.tokens import ScanToken, Token, split_column, split_lists, splits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from pennon.pushdown.tasks import FragmentTasks, Numbers
+    from pennon.pushdown.tasks import FragmentTasks
 
 
 NO_RELATIONS: Final = '{"relations":[],"keys":[]}'
@@ -53,7 +53,7 @@ class PartToken(Token):
         return ReplicatedPart(
             f"{self.query_id}/{hashlib.sha256(text.encode()).hexdigest()}",
             tuple(
-                scan.relation(Split.from_json(splits))
+                scan.relation(splits_of(splits))
                 for scan, splits in zip(self.scans, self.splits, strict=True)
             ),
             self.query,
@@ -97,7 +97,7 @@ class FragmentToken(Token):
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise MalformedMessage(why="the text task is not one of the worker's") from error
         relations = tuple(
-            scan.relation(Split.of(split)) for scan, split in zip(self.scans, splits, strict=True)
+            scan.relation(split) for scan, split in zip(self.scans, splits, strict=True)
         )
         prunings = tuple(
             replace(pruning, keys=tuple(key))
@@ -145,8 +145,8 @@ def task_texts(
     """
     if tasks.rows is None:
         return pa.array([_text_of_everything(scans, leaves, keys)], pa.utf8())
-    relations = [_splits_by_task(tasks, scan, leaves[scan]) for scan in scans]
-    key_texts = [_keys_by_task(tasks, scan, key) for scan, key in keys]
+    relations = [_by_task(tasks, scan, partial(split_column, leaves[scan])) for scan in scans]
+    key_texts = [_by_task(tasks, scan, partial(_key_column, key)) for scan, key in keys]
     lists, listed = (
         pc.binary_join_element_wise(*tokens, ",") if tokens else ""
         for tokens in (relations, key_texts)
@@ -161,39 +161,19 @@ def _text_of_everything(
     scans: Sequence[int], leaves: Mapping[int, pa.Table], keys: Sequence[tuple[int, pa.Array]]
 ) -> str:
     relations = ",".join(whole_splits(leaves[scan]) for scan in scans)
-    listed = ",".join(f"[{','.join(_key_texts(key).to_pylist())}]" for _, key in keys)
+    listed = ",".join(f"[{','.join(_key_column(key).to_pylist())}]" for _, key in keys)
     return f'{{"relations":[{relations}],"keys":[{listed}]}}'
 
 
-def _splits_by_task(tasks: FragmentTasks, scan: int, leaves: pa.Table) -> pa.Array:
+def _by_task(tasks: FragmentTasks, scan: int, texts_of: Callable[[pa.Table], pa.Array]) -> pa.Array:
+    """Write what each task has of a scan as a list, of the texts of what is read."""
     rows, numbers = tasks.numbers(scan)
-    order = _order(tasks, numbers)
-    texts = split_column(leaves).take(pa.array(rows["leaf"].to_numpy()[order]))
-    if rows["first_fragment"].null_count < rows.num_rows:
-        texts = pc.coalesce(assigned_column(rows, {scan: leaves}).take(pa.array(order)), texts)
-    return _lists(tasks, numbers, texts)
-
-
-def _keys_by_task(tasks: FragmentTasks, scan: int, keys: pa.Array) -> pa.Array:
-    rows, numbers = tasks.numbers(scan)
-    order = _order(tasks, numbers)
-    texts = _key_texts(keys).take(pa.array(rows["leaf"].to_numpy()[order]))
-    return _lists(tasks, numbers, texts)
-
-
-def _key_texts(keys: pa.Array) -> pa.Array:
-    return keys.cast(pa.utf8()).fill_null("null")
-
-
-def _order(tasks: FragmentTasks, numbers: Numbers) -> Numbers:
     # Narrow numbers are sorted in one pass over them.
-    return np.argsort(numbers.astype(np.min_scalar_type(len(tasks.keys))), kind="stable")
+    order = np.argsort(numbers.astype(np.min_scalar_type(len(tasks.keys))), kind="stable")
+    return split_lists(texts_of(rows.take(order)), numbers[order], len(tasks.keys))
 
 
-def _lists(tasks: FragmentTasks, numbers: Numbers, texts: pa.Array) -> pa.Array:
-    """Write the texts of each task, which stand together, as a list."""
-    counts = np.bincount(numbers, minlength=len(tasks.keys))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
-    lists: pa.Array = pc.binary_join_element_wise("[", joined, "]", "")
-    return lists
+def _key_column(keys: pa.Array, rows: pa.Table | None = None) -> pa.Array:
+    """Write the keys of leaves, or of what is read of them."""
+    texts: pa.Array = keys.cast(pa.utf8()).fill_null("null")
+    return texts if rows is None else texts.take(rows["leaf"].combine_chunks())
