@@ -33,7 +33,7 @@ LEVELS = (
     {"spec"},
     {"manifest", "leaf"},
     {"execution", "plan", "planning", "grouping", "transaction", "draft", "metadata_tables"},
-    {"pushdown", "streams"},
+    {"pushdown", "search", "streams"},
     {"catalog", "maintenance"},
     {"namespace", "java_runtime"},
     {"session", "worker"},

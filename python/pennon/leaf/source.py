@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import lance
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
 from pennon.caching import Cache, storage_identity
 from pennon.leaf.dataset import forget_opened, leaf_failure, leaf_key
@@ -27,6 +28,7 @@ from pennon.leaf.read.metadata_columns import (
 )
 from pennon.leaf.schema.array_conversion import convert_batch
 from pennon.manifest.dataset.select import rows_by_id
+from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -401,6 +403,54 @@ class LeafSource:
             io_buffer_size=max(_IO_BUFFER_BYTES // num_at_once, _LEAST_BYTES),
             **options,
         )
+
+    def nearest(
+        self, view: LeafView, nearest: Mapping[str, object], columns: Sequence[str]
+    ) -> pa.Table:
+        """Have Lance find the rows nearest to vectors among those that pass the view's filter.
+
+        Args:
+            view: The leaf's own form of the filter.
+            nearest: What Lance's scanner takes under this name.
+            columns: Beside the ids of the rows: ``_distance``, columns of the leaf.
+        """
+        return self.dataset.scanner(
+            columns=list(columns),
+            nearest=dict(nearest),
+            filter=view.condition,
+            prefilter=True,
+            with_row_id=True,
+            disable_scoring_autoprojection=True,
+        ).to_table()
+
+    def take_rows(self, views: LeafViews, ids: Sequence[int]) -> pa.Table:
+        """Read single rows in the columns of the table.
+
+        Args:
+            views: What is requested of this leaf and of others.
+            ids: Lance's ids of the rows, in ascending order.
+
+        Returns:
+            The rows in the order of their ids.
+
+        Raises:
+            LeafMissing: The leaf's files are gone.
+        """
+        view = views.of(self.dataset)
+
+        def read() -> Iterator[pa.RecordBatch]:
+            if not view.names:
+                empty = pa.StructArray.from_buffers(pa.struct([]), len(ids), [None])
+                return iter([pa.RecordBatch.from_struct_array(empty)])
+            if not view.states_nested_ids:
+                rows = rows_by_id(self.dataset, ids, view.names)
+                return iter(rows.combine_chunks().to_batches())
+            # As of late columns: what is nested is read, and not fetched row by row.
+            chosen = exp.column(ROW_ID.name).isin(*ids).sql(dialect=DataFusion)
+            return iter(self.dataset.scanner(columns=view.names, filter=chosen).to_batches())
+
+        rows = _converted(read, _LeafRows(self, view.matches, views.schema))
+        return pa.Table.from_batches(rows, views.schema)
 
     def stored_batches(
         self,

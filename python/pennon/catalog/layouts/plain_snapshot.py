@@ -163,7 +163,14 @@ def _schema(dataset: lance.LanceDataset) -> pa.Schema:
     every = [node for top in fields for node in top.walk()]
     stated = [leaf_field.stated_id for leaf_field in every]
     is_stated = None not in stated and len(set(stated)) == len(stated)
-    return stream_schema(pa.schema([_numbered(field, is_stated=is_stated) for field in fields]))
+    numbered = pa.schema([_numbered(field, is_stated=is_stated) for field in fields])
+    # A vector keeps its dimension, which a search asks for.
+    return pa.schema(
+        [
+            field if pa.types.is_fixed_size_list(field.type) else plain
+            for field, plain in zip(numbered, stream_schema(numbered), strict=True)
+        ]
+    )
 
 
 def _numbered(field: LeafField, *, is_stated: bool) -> pa.Field:
