@@ -440,6 +440,12 @@ LeafFolderTaken = condition(
     " {num_rows} rows and the columns {columns}, that the table does not name. Move it to another"
     " folder, or delete it if nobody needs it, then write again.",
 )
+PartitionValueUnknown = condition(
+    "PARTITION_VALUE_UNKNOWN",
+    "58030",
+    "Cannot read leaf {leaf} of table {table}: it lacks a column of which the partition has the"
+    " value, and no version of the table that is left names the leaf. Read a version that is left.",
+)
 LeafReadAtReference = condition(
     "LEAF_READ_AT_REFERENCE",
     "55000",
