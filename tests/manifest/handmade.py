@@ -235,7 +235,7 @@ def published(root: Path, *, in_schema: bool = False, strong: bool = True) -> st
     rows = pa.Table.from_pylist(objects, pa.schema(kinds, properties if in_schema else None))
     manifest = lance.write_dataset(rows, str(location / "__manifest"))
     if not in_schema:
-        manifest.update_metadata(properties)
+        manifest.update_metadata({**properties})
     return str(location)
 
 

@@ -330,6 +330,13 @@ class ManifestMetadataLost(PennonError, condition="MANIFEST_METADATA_LOST", sql_
     )
 
 
+PropertiesInSchema = condition(
+    "PROPERTIES_IN_SCHEMA",
+    "55000",
+    "Cannot read {location}: its schema and partition specs stand in the metadata of the Arrow"
+    " schema of its __manifest, where Daft writes them, and not in the table's metadata, where the"
+    " specification has them. Run `pennon repair {location}`, which copies them there.",
+)
 ManifestColumnsLost = condition(
     "MANIFEST_COLUMNS_LOST",
     "55000",

@@ -5,8 +5,8 @@ A dataset at a version never changes, so opened ones are kept for all threads of
 kept one of a small leaf costs about 10 KB and saves half of the time in which it is read; what
 Lance remembers of the files of all of them has one bound.
 
-Where another writer's leaf lacks the source column of an identity field, its rows have the partition's
-value there, and not NULL.
+Where another writer's leaf lacks the source column of an identity field, its rows have the
+partition's value there, and not NULL.
 """
 
 from __future__ import annotations

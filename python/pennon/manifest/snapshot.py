@@ -5,7 +5,7 @@ Opening a snapshot and asking it for leaves reads ``__manifest`` alone, never a 
 Which version of a leaf is read: the ``read_version`` of its table row; where that is NULL, the one
 of its newest ``table_version`` row; where there is none, or the manifest has no ``read_version``
 column at all, the latest version of the leaf's main branch (NULL here). A table row that names a
-branch or a tag (columns of an older text of the specification) is read there: ``leaves`` tells
+branch or a tag (columns of the published specification) is read there: ``leaves`` tells
 them, and ``pennon.planning`` looks up what they mean.
 """
 
