@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from tests.manifest import handmade
 
 import pennon
-from pennon.errors import PropertiesInSchema
+from pennon.errors import PartitionValueUnknown, PropertiesInSchema
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import Severity
 from pennon.maintenance.repair import repair
@@ -107,3 +108,13 @@ def test_version_rows_name_the_file_of_the_version_for_other_readers(tmp_path: P
         assert (Path(table.location) / places[leaf] / metadata["manifest_path"]).is_file()
         other = lance.dataset(f"{table.location}/{places[leaf]}", version=version)
         assert "country" in other.schema.names
+
+
+def test_a_value_that_no_version_has_any_more_is_not_read_as_null(tmp_path: Path) -> None:
+    location = handmade.published(tmp_path, strong=False)
+    before = pennon.open(location)
+    manifest = lance.dataset(f"{location}/__manifest")
+    manifest.delete("partition_field_country = 'FR'")
+    manifest.cleanup_old_versions(dt.timedelta(0))
+    with pytest.raises(PartitionValueUnknown, match="b4a3c2d1_v1"):
+        countries(before, "id = 3")

@@ -33,7 +33,12 @@ from pennon.errors import (
     StoreSettingInvalid,
 )
 from pennon.leaf.schema.reconciliation import leaf_matching, shared_fields
-from pennon.manifest.dataset.storage import is_not_found, storage_failure, version_numbers
+from pennon.manifest.dataset.storage import (
+    address,
+    is_not_found,
+    storage_failure,
+    version_numbers,
+)
 from pennon.manifest.snapshot import Snapshot
 from pennon.settings import STORE_LEAVES, from_environment
 from pennon.spec.partition_spec import leaf_prefix
@@ -105,9 +110,11 @@ def leaf_uri(root: str, location: str) -> str:
     Example:
         >>> leaf_uri("/data/orders/", "1a2b3c4d_v1$dataset")
         '/data/orders/1a2b3c4d_v1$dataset'
+        >>> leaf_uri("s3://lake/orders", "s3a://old/orders/v1$dataset")
+        's3://old/orders/v1$dataset'
     """
     if "://" in location or location.startswith("/"):
-        return location
+        return address(location)
     return f"{root.rstrip('/')}/{location}"
 
 

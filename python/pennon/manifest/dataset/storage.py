@@ -34,6 +34,7 @@ __all__ = [
     "MANIFEST",
     "StorageOptions",
     "VersionTimes",
+    "address",
     "first_kept",
     "held_versions",
     "is_conflict",
@@ -380,6 +381,19 @@ _ADVICE: Final = (
         "Check the address, the network and the storage options",
     ),
 )
+
+
+_HADOOPS_S3: Final = re.compile(r"s3[an]://", re.IGNORECASE)
+
+
+def address(place: str) -> str:
+    """Give a path or URL as Lance takes it: Hadoop's names of S3 are s3.
+
+    Example:
+        >>> address("s3a://bucket/lake"), address("/data/lake")
+        ('s3://bucket/lake', '/data/lake')
+    """
+    return _HADOOPS_S3.sub("s3://", place, count=1) if _HADOOPS_S3.match(place) else place
 
 
 def manifest_uri(location: str) -> str:
