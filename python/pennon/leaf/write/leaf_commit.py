@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
 from pennon.errors import InternalError, LeafSchemaMismatch, WriteConflict
-from pennon.leaf.dataset import open_own_leaf
+from pennon.leaf.dataset import made_of, open_own_leaf, with_partition_values
 from pennon.leaf.schema.array_conversion import convert_batch
 from pennon.leaf.schema.file_layout import field_key, leaf_numbers, read_layout, renumbered
 from pennon.leaf.schema.reconciliation import (
@@ -252,9 +252,10 @@ def commit_operation(
     dataset: lance.LanceDataset, operation: lance.LanceOperation.BaseOperation, *, detached: bool
 ) -> lance.LanceDataset:
     """Commit an operation on exactly the version that it was made for."""
-    return lance.LanceDataset.commit(
+    made = lance.LanceDataset.commit(
         dataset, operation, read_version=dataset.version, detached=detached
     )
+    return made_of(made, dataset)
 
 
 def prepared_fragments(
@@ -276,6 +277,7 @@ def prepared_fragments(
         The leaf, with the fragments that it had, and the new ones.
     """
     leaf = str(dataset.uri).rstrip("/").rsplit("/", 1)[-1]
+    schema = with_partition_values(schema, dataset)
     layouts = {part.layout: read_layout(part.layout) for part in staged}
     if staged:
         dataset = _upgraded(dataset, layouts.values(), schema, leaf, detached=detached)
