@@ -411,8 +411,9 @@ _DEBUG = (
         ),
         (
             (
-                "Internal error: Failed to overwrite manifest: IO { source: RetryError(RetryErrorImpl {"
-                ' inner: Status { status: 403, body: Some("<Error><Code>Denied</Code></Error>") } })'
+                "Internal error: Failed to overwrite manifest: IO { source: RetryError("
+                "RetryErrorImpl { inner: Status { status: 403,"
+                ' body: Some("<Error><Code>Denied</Code></Error>") } })'
             ),
             "the store answers 403 Denied",
             "Give these credentials the right",
