@@ -21,9 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.schema import LanceSchema
 
-from pennon.errors import MalformedMessage, TextNotUtf8, TextTooLong, UnsupportedColumnType
+from pennon.errors import InvalidArrowJson, MalformedMessage, TextNotUtf8, TextTooLong, UnsupportedColumnType
 from pennon.predicate.values.time_units import is_text
+from pennon.spec.arrow_json import field_to_json, is_blob, storage_field
 from pennon.spec.column_names import LENGTH_LIMIT, LengthLimit
+from pennon.spec.schema import children_of
 from pennon.starting_jvm import starting_jvm
 
 if TYPE_CHECKING:
@@ -70,18 +72,25 @@ def stored_schema(schema: pa.Schema) -> pa.Schema:
         price: decimal128(5, 2)
     """
     columns = [_stored(column) for column in schema]
-    for column in columns:
+    for given, column in zip(schema, columns, strict=True):
         try:
-            LanceSchema.from_pyarrow(pa.schema([column]))
-        except ValueError as error:
-            raise UnsupportedColumnType(
-                column=column.name, type=str(column.type), target="Lance"
-            ) from error
+            if not any(_is_nested_blob(child) for child in children_of(column.type)):
+                LanceSchema.from_pyarrow(pa.schema([column])).to_pyarrow()
+                field_to_json(column)
+                continue
+        except (ValueError, InvalidArrowJson):
+            pass
+        raise UnsupportedColumnType(column=column.name, type=str(given.type), target="Lance")
     return pa.schema(columns, metadata=schema.metadata)
 
 
 def _stored(column: pa.Field) -> pa.Field:
+    column = storage_field(column)
     return column.with_type(_stored_type(column.type))
+
+
+def _is_nested_blob(column: pa.Field) -> bool:
+    return is_blob(column) or any(map(_is_nested_blob, children_of(column.type)))
 
 
 def _stored_type(data_type: pa.DataType) -> pa.DataType:
@@ -92,9 +101,9 @@ def _stored_type(data_type: pa.DataType) -> pa.DataType:
         return pa.map_(key, item, keys_sorted=data_type.keys_sorted)
     if pa.types.is_fixed_size_list(data_type):
         return pa.list_(_stored(data_type.value_field), data_type.list_size)
-    if pa.types.is_large_list(data_type):
+    if pa.types.is_large_list(data_type) or pa.types.is_large_list_view(data_type):
         return pa.large_list(_stored(data_type.value_field))
-    if pa.types.is_list(data_type):
+    if pa.types.is_list(data_type) or pa.types.is_list_view(data_type):
         return pa.list_(_stored(data_type.value_field))
     if pa.types.is_decimal32(data_type) or pa.types.is_decimal64(data_type):
         return pa.decimal128(data_type.precision, data_type.scale)

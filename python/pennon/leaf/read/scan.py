@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from sqlglot import exp
 
 from pennon.caching import Cache, storage_identity
 from pennon.leaf.dataset import forget_opened, leaf_failure, leaf_key
@@ -20,6 +21,7 @@ from pennon.leaf.read.leaf_view import LeafViews, leaf_name
 from pennon.leaf.read.metadata_columns import ROW_ID, is_metadata_column, metadata_array
 from pennon.leaf.schema.array_conversion import convert_batch
 from pennon.manifest.dataset.select import rows_by_id
+from pennon.predicate.dialect import DataFusion, read_condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -358,6 +360,19 @@ def scan_view(
     view, leaf = views.of(dataset, filter_sql), leaf_name(dataset)
     if view.is_empty:
         return iter(())
+    if filter_sql is not None and view.is_filtered_here:
+        every = scan_view(
+            dataset,
+            views.with_filtered(filter_sql),
+            fragments=fragments,
+            batch_size=batch_size,
+            num_at_once=num_at_once,
+            location=location,
+            constants=constants,
+            counted=counted,
+            keys=keys,
+        )
+        return _filtered(every, filter_sql, views.schema)
     leaf_rows = _LeafRows(dataset, view.matches, views.schema, leaf, location or leaf, constants)
     names = view.names
     chosen = None if fragments is None else dataset.get_fragments()[slice(*fragments)]
@@ -378,6 +393,7 @@ def scan_view(
         fragment_readahead=_FRAGMENT_READAHEAD,
         io_buffer_size=max(_IO_BUFFER_BYTES // num_at_once, _LEAST_BYTES),
         scan_stats_callback=None if counted is None else statistics.append,
+        blob_handling="all_binary" if view.has_blobs else None,
     )
 
     lookup = None if keys is None else keyed_column(dataset, view, keys)
@@ -399,6 +415,25 @@ def scan_view(
     if keys is not None and lookup is None:
         rows = keys.matching(rows)
     return rows if counted is None else _counting(rows, dataset, chosen, statistics, counted)
+
+
+def _filtered(
+    batches: Iterator[pa.RecordBatch], filter_sql: str, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Filter rows that have the filter's columns, and give the requested columns of them."""
+    from datafusion import SessionContext  # noqa: PLC0415 - a quarter of a second
+
+    condition = read_condition(filter_sql)
+    query = exp.select(exp.alias_(condition, "is_kept")).from_("rows").sql(dialect=DataFusion)
+    for batch in batches:
+        context = SessionContext()
+        plain = batch.schema.remove_metadata()
+        rows = pa.RecordBatch.from_arrays(batch.columns, schema=plain)
+        context.register_record_batches("rows", [[rows]])
+        kept = context.sql(query).to_arrow_table().column(0).combine_chunks()
+        filtered = batch.filter(kept)
+        if filtered.num_rows:
+            yield filtered.select(range(len(schema)))
 
 
 def _counting(

@@ -156,7 +156,7 @@ def split_datasets(
 def _chunks(dataset: lance.LanceDataset) -> Iterator[pa.RecordBatch]:
     """Read rows in pieces that are large, since each makes a fragment per partition."""
     gathered: list[pa.RecordBatch] = []
-    for batch in dataset.to_batches():
+    for batch in dataset.to_batches(blob_handling="all_binary"):
         gathered.append(batch)
         if sum(piece.nbytes for piece in gathered) >= _BYTES_AT_ONCE:
             yield from _joined(gathered)
