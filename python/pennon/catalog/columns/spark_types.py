@@ -21,9 +21,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.schema import LanceSchema
 
-from pennon.errors import InvalidArrowJson, MalformedMessage, TextNotUtf8, TextTooLong, UnsupportedColumnType
-from pennon.predicate.values.time_units import is_text
-from pennon.spec.arrow_json import field_to_json, is_blob, storage_field
+from pennon.errors import (
+    InvalidArrowJson,
+    MalformedMessage,
+    TablePropertyRefused,
+    TextNotUtf8,
+    TextTooLong,
+    UnsupportedColumnType,
+)
+from pennon.predicate.values.time_units import is_binary, is_list, is_number, is_text
+from pennon.spec.arrow_json import BLOB, EXTENSION_NAME, field_to_json, is_blob, storage_field
 from pennon.spec.column_names import LENGTH_LIMIT, LengthLimit
 from pennon.spec.schema import children_of
 from pennon.starting_jvm import starting_jvm
@@ -36,6 +43,9 @@ __all__ = [
     "arrow_schema",
     "arrow_type",
     "catalog_text",
+    "declaration",
+    "declarations",
+    "declared_columns",
     "given_type",
     "hidden_columns",
     "hidden_names",
@@ -108,6 +118,150 @@ def _stored_type(data_type: pa.DataType) -> pa.DataType:
     if pa.types.is_decimal32(data_type) or pa.types.is_decimal64(data_type):
         return pa.decimal128(data_type.precision, data_type.scale)
     return _OF_VIEWS.get(data_type, data_type)
+
+
+# Types of Lance that Spark lacks, as properties of a column: lance-spark's names.
+#
+# They come as TBLPROPERTIES, ``v.arrow.fixed-size-list.size``, or in the metadata of a field of a
+# DataFrame. Spark is shown the same metadata, so that a table that is made of a query keeps them.
+
+_SIZE: Final = "arrow.fixed-size-list.size"
+# Vectors of numbers that Spark has in a wider type: the property, and both types.
+_NARROWED: Final[Mapping[str, tuple[pa.DataType, pa.DataType]]] = {
+    "arrow.float16": (pa.float32(), pa.float16()),
+    "arrow.uint8": (pa.int16(), pa.uint8()),
+}
+_LARGE: Final = "arrow.large_var_char"
+_ENCODING: Final = "lance.encoding"
+_DECLARATION: Final = re.compile(r"(.+?)\.((?:arrow|lance)\..+)", re.DOTALL)
+_KNOWN: Final = (_SIZE, *_NARROWED, _LARGE, _ENCODING)
+
+
+def declared_columns(
+    schema: pa.Schema, properties: Mapping[str, str], table: str
+) -> tuple[pa.Schema, dict[str, str]]:
+    """Give columns the types that properties and their metadata say.
+
+    Args:
+        schema: The columns of a new table.
+        properties: Its properties, which come before the metadata.
+        table: For errors.
+
+    Returns:
+        The columns, and the properties that are about something else.
+
+    Raises:
+        TablePropertyRefused: A property of that kind does not fit its column, or there is none.
+
+    Example:
+        >>> vectors = pa.schema({"v": pa.list_(pa.float32())})
+        >>> stated = {"v.arrow.fixed-size-list.size": "4", "team": "search"}
+        >>> columns, others = declared_columns(vectors, stated, "t")
+        >>> columns.types, others
+        ([FixedSizeListType(fixed_size_list<item: float>[4])], {'team': 'search'})
+    """
+    stated: dict[int, dict[str, str]] = {}
+    others = dict(properties)
+    for name, value in properties.items():
+        named = declaration(name)
+        if named is None:
+            continue
+        column, kind = named
+        alike = [at for at, own in enumerate(schema.names) if own == column] or [
+            at for at, own in enumerate(schema.names) if own.lower() == column.lower()
+        ]
+        if len(alike) != 1:
+            raise _misplaced(table, name, value, f"there is no column {column}")
+        if kind not in _KNOWN:
+            raise _misplaced(table, name, value, f"it is none of {', '.join(_KNOWN)}")
+        stated.setdefault(alike[0], {})[kind] = value
+        del others[name]
+    columns = [_declared(column, stated.get(at, {}), table) for at, column in enumerate(schema)]
+    return pa.schema(columns, metadata=schema.metadata), others
+
+
+def declaration(name: str) -> tuple[str, str] | None:
+    """Take the name of a property apart that is about a column's type; None for another one.
+
+    Example:
+        >>> declaration("v.arrow.float16"), declaration("team")
+        (('v', 'arrow.float16'), None)
+    """
+    matched = _DECLARATION.fullmatch(name)
+    return None if matched is None else (matched[1], matched[2])
+
+
+def declarations(schema: pa.Schema) -> dict[str, str]:
+    """Give the properties that say the types of a table's columns.
+
+    Example:
+        >>> declarations(pa.schema({"v": pa.list_(pa.float16(), 4)}))
+        {'v.arrow.fixed-size-list.size': '4', 'v.arrow.float16': 'true'}
+    """
+    return {
+        f"{column.name}.{kind}": value
+        for column in schema
+        for kind, value in _declarations_of(column).items()
+    }
+
+
+def _declarations_of(column: pa.Field) -> dict[str, str]:
+    if is_blob(column):
+        return {_ENCODING: "blob"}
+    if not pa.types.is_fixed_size_list(column.type):
+        return {_LARGE: "true"} if pa.types.is_large_string(column.type) else {}
+    narrow = [kind for kind, (_, own) in _NARROWED.items() if own.equals(column.type.value_type)]
+    return {_SIZE: str(column.type.list_size), **dict.fromkeys(narrow, "true")}
+
+
+def _declared(column: pa.Field, stated: Mapping[str, str], table: str) -> pa.Field:
+    """Give a column its declared type; what its metadata says of it has no other use then."""
+    metadata = dict(column.metadata or {})
+    beside = json.loads(metadata.get(_OTHER, b"{}"))
+    own = {kind: beside.pop(kind) for kind in _KNOWN if kind in beside}
+    own |= {
+        kind: metadata.pop(kind.encode()).decode() for kind in _KNOWN if kind.encode() in metadata
+    }
+    own |= {_ENCODING: "blob"} if is_blob(column) else {}
+    if own and _OTHER in metadata:
+        metadata[_OTHER] = json.dumps(beside).encode()
+    said = {kind: str(value).lower() for kind, value in {**own, **stated}.items()}
+    said = {kind: value for kind, value in said.items() if value != "false"}
+
+    def misplaced(kind: str, why: str) -> TablePropertyRefused:
+        return _misplaced(table, f"{column.name}.{kind}", said[kind], why)
+
+    kind = next((kind for kind in said if kind != _SIZE and said[kind] not in ("true", "blob")), "")
+    if kind:
+        raise misplaced(kind, "no such value is known")
+    data_type = column.type
+    if _SIZE in said:
+        if not is_list(data_type) or not is_number(data_type.value_type):
+            raise misplaced(_SIZE, f"the column is {data_type}, and no array of numbers")
+        if not said[_SIZE].isdecimal() or not int(said[_SIZE]):
+            raise misplaced(_SIZE, "a vector has a whole number of values, at least one")
+    for kind, (wide, narrow) in _NARROWED.items():
+        if kind in said:
+            if _SIZE not in said or not data_type.value_type.equals(wide):
+                raise misplaced(kind, f"it is of an array of {wide} that has {_SIZE}, too")
+            data_type = pa.list_(data_type.value_field.with_type(narrow))
+    if _SIZE in said:
+        data_type = pa.list_(data_type.value_field, int(said[_SIZE]))
+    if _LARGE in said:
+        if not is_text(data_type):
+            raise misplaced(_LARGE, f"the column is {data_type}, and no STRING")
+        data_type = pa.large_utf8()
+    if _ENCODING in said:
+        if not is_binary(data_type):
+            raise misplaced(_ENCODING, f"the column is {data_type}, and no BINARY")
+        data_type, metadata = pa.large_binary(), {**metadata, BLOB: b"true"}
+    return column.with_type(data_type).with_metadata(metadata or None)
+
+
+def _misplaced(table: str, name: str, value: str, why: str) -> TablePropertyRefused:
+    return TablePropertyRefused(
+        property=name, value=value, table=table, why=why, advice="Leave it out, or correct it"
+    )
 
 
 # Keeps texts to the lengths of CHAR and VARCHAR columns, as Spark's own writes do.
@@ -306,6 +460,8 @@ _TIMES: Final[Mapping[str, pa.DataType]] = {
     "time(6)": pa.time64("us"),
     "time(9)": pa.time64("ns"),
 }
+# Extension types whose storage says nothing to who does not know them.
+_WITHOUT_COUNTERPART: Final = frozenset({"lance.bfloat16"})
 _BEFORE_4_3: Final = ("4.1.", "4.2.")
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 # The collation of plain bytes; under another one equal values would have other bytes, which
@@ -438,6 +594,9 @@ def hidden_names(schema: pa.Schema) -> frozenset[str]:
 
 def _lacking(column: pa.Field, *, has_time: bool) -> str | None:
     """Name the type that Spark lacks, and where it is; None where it has all."""
+    extension = (column.metadata or {}).get(EXTENSION_NAME, b"").decode()
+    if extension in _WITHOUT_COUNTERPART:
+        return f"{extension} of {column.name}"
     try:
         _spark_field(column, ())
     except UnsupportedColumnType as error:
@@ -524,12 +683,23 @@ def _arrow_type(spark: object, path: tuple[str, ...]) -> pa.DataType:
 
 
 def _spark_field(field: pa.Field, above: tuple[str, ...]) -> dict[str, object]:
+    field = storage_field(field)
     return {
         "name": field.name,
         "type": _spark_type(field.type, (*above, field.name)),
         "nullable": field.nullable,
-        "metadata": _spark_metadata(field.metadata or {}),
+        "metadata": {
+            **_spark_metadata(field.metadata or {}),
+            **({} if above else _declared_metadata(field)),
+        },
     }
+
+
+def _declared_metadata(field: pa.Field) -> dict[str, object]:
+    stated = _declarations_of(field)
+    if _ENCODING in stated:
+        return {BLOB.decode(): "true"}
+    return {kind: int(value) if kind == _SIZE else value for kind, value in stated.items()}
 
 
 def _spark_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, object]:

@@ -25,7 +25,14 @@ from pennon.catalog.columns.projected_columns import (
     place_column,
     shown_path,
 )
-from pennon.catalog.columns.spark_types import CURRENT_DEFAULT, arrow_type, length_limit
+from pennon.catalog.columns.spark_types import (
+    CURRENT_DEFAULT,
+    arrow_type,
+    declaration,
+    declarations,
+    declared_columns,
+    length_limit,
+)
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.statement_advice import check_names, not_supported
 from pennon.catalog.ddl.table_statement import (
@@ -48,12 +55,13 @@ from pennon.errors import (
     WriteConflict,
 )
 from pennon.leaf.dataset import open_leaf
-from pennon.leaf.schema.reconciliation import is_promotable
+from pennon.leaf.schema.reconciliation import is_promotable, stream_type
 from pennon.leaf.schema.schema_widening import PROMOTED_FROM, carried_default
 from pennon.leaf.write.incoming_rows import counted_fields
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
 from pennon.manifest.format.properties import ALTERED, REPLACED, check_retention
 from pennon.manifest.table_identity import STRONG, WEAK, change_under_way
+from pennon.spec.arrow_json import is_blob
 from pennon.spec.column_names import LENGTH_LIMIT, STATISTICS_COLUMNS, CountedColumns, check_column
 from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
@@ -170,6 +178,12 @@ class _Columns:
         data_type = arrow_type(change["type"], ".".join(path))
         check_column(path, data_type)
         added = pa.field(path[-1], data_type)
+        declared = change.get("declared")
+        if isinstance(declared, Mapping) and declared:
+            columns, _ = declared_columns(pa.schema([added]), declared, self._table.name)
+            added = columns.field(0)
+            if is_blob(added) and len(path) > 1:
+                raise self._refused(path, "add", "blobs are columns of their own", "Add a column")
         for key, value in (
             ("comment", change.get("comment")),
             (LENGTH_LIMIT, self._limit(path, change)),
@@ -218,7 +232,7 @@ class _Columns:
             why = f"not every value of {old_type} is one of {new_type}"
             raise self._refused(path, "change the type of", why, "Add a new column")
         limit = length_limit(kind) if len(target.path) == 1 else None
-        if old_type.equals(new_type):
+        if stream_type(old_type).equals(stream_type(new_type)):  # as Spark has it: it stays
             return self._noted(target, LENGTH_LIMIT, limit)
         self._check_partitioned(target, new_type)
         promoted_from = (target.field.metadata or {}).get(PROMOTED_FROM, b"").decode()
@@ -639,6 +653,18 @@ def _apply(table: Table, changed: _Changed, change: Mapping[str, object]) -> _Ch
     return replace(changed, schema=changed_columns(table, changed.schema, change))
 
 
+def _check_declared(table: Table, schema: NamespaceSchema, name: str, value: object) -> None:
+    """Refuse to declare another type of a column: rows are stored in the one that it has."""
+    if declarations(schema.arrow).get(name) == value:
+        return
+    raise UnsupportedTableChange(
+        change=f"change the property {name}",
+        table=table.name,
+        why="it says the type of a column, which has its type from when it was made",
+        advice="Create the table with it, or add a column of that type in Python: add_column",
+    )
+
+
 def _property(table: Table, changed: _Changed, change: Mapping[str, object]) -> _Changed:
     name, value = str(change.get("property")), change.get("value")
     if name in _FIXED:
@@ -646,6 +672,9 @@ def _property(table: Table, changed: _Changed, change: Mapping[str, object]) -> 
         raise UnsupportedTableChange(
             change=f"change the property {name}", table=table.name, why=why, advice=advice
         )
+    if declaration(name) is not None:
+        _check_declared(table, changed.schema, name, value)
+        return changed
     if name == "comment":
         return replace(changed, comment=str(value) if value is not None else "")
     if change.get("change") == "set_property":

@@ -6,7 +6,7 @@ for one leaf costs as much as reading it does where it has few rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.caching import PerObject
-from pennon.leaf.read.metadata_columns import is_metadata_column, name_in_lance
+from pennon.leaf.read.metadata_columns import is_metadata_column, name_in_lance, of_blob
 from pennon.leaf.schema.reconciliation import (
     FieldMatch,
     LeafFields,
@@ -33,6 +33,8 @@ from pennon.spec.schema import children_of
 from pennon.spec.write_order import initial_default
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     import lance
 
     from pennon.leaf.schema.reconciliation import LeafMatching
@@ -181,6 +183,7 @@ class LeafView:
         states_nested_ids: Whether a field of the leaf below a column states its id.
         has_blobs: Whether a column is read, or filtered by, whose values Lance keeps beside the
             others: it is asked for their bytes.
+        places: Metadata columns of blobs, and what Lance computes each by.
         is_filtered_here: Whether Lance cannot compute the filter: it compares blobs, or JSON.
     """
 
@@ -189,6 +192,7 @@ class LeafView:
     is_empty: bool = False
     states_nested_ids: bool = False
     has_blobs: bool = False
+    places: Mapping[str, str] = field(default_factory=dict)
     is_filtered_here: bool = False
 
     @property
@@ -212,14 +216,16 @@ class LeafView:
     def is_provided(self) -> bool:
         """Whether Lance's table provider has all its columns as a scan has them."""
         fields = [match.stored.arrow for match in self.matches if match.stored is not None]
-        return not (self.has_blobs or self.is_filtered_here or any(map(_is_opaque, fields)))
+        return not (
+            self.has_blobs or self.places or self.is_filtered_here or any(map(_is_opaque, fields))
+        )
 
     @property
     def is_of_plain_columns(self) -> bool:
         """Whether its own columns are numbers, texts and times, by names that are no paths."""
-        fields = [match.stored for match in self.matches if match.stored is not None]
-        return all(_is_flat(field.arrow.type) for field in fields) and not any(
-            mark in field.name for field in fields for mark in "`."
+        columns = [match.stored for match in self.matches if match.stored is not None]
+        return all(_is_flat(column.arrow.type) for column in columns) and not any(
+            mark in column.name for column in columns for mark in "`."
         )
 
     @property
@@ -334,8 +340,11 @@ class LeafViews:
         blobs = {field.name for field in stored.fields if is_blob(field.arrow)}
         read = {match.stored.name for match in matches if match.stored is not None}
         states_ids = matching.states_nested_ids
+        places = dict(self._places(matching, leaf))
         if filter_sql is None:
-            return LeafView(matches, states_nested_ids=states_ids, has_blobs=bool(blobs & read))
+            return LeafView(
+                matches, states_nested_ids=states_ids, has_blobs=bool(blobs & read), places=places
+            )
         condition = leaf_filter(filter_sql, matching, leaf)
         opaque = {field.name for field in stored.fields if _is_opaque(field.arrow)}
         asked, is_more = _asked(condition, opaque)
@@ -345,8 +354,20 @@ class LeafViews:
             is_empty=condition is None,
             states_nested_ids=states_ids,
             has_blobs=bool(blobs & (read | asked)),
+            places=places,
             is_filtered_here=is_more,
         )
+
+    def _places(self, matching: LeafMatching, leaf: str) -> Iterator[tuple[str, str]]:
+        """Tell how the requested metadata columns of blobs are computed of those of a leaf."""
+        for column in self.schema:
+            named = of_blob(column.name) if is_metadata_column(column) else None
+            blob = None if named is None else matching.by_name.get(named[0])
+            if named is None or blob is None:
+                continue
+            stored = matching.of([blob], leaf)[0].stored
+            if stored is not None and is_blob(stored.arrow):
+                yield column.name, _column((stored.name, named[1])).sql(dialect=DataFusion)
 
 
 def leaf_name(dataset: lance.LanceDataset) -> str:

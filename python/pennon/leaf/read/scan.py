@@ -376,7 +376,7 @@ def scan_view(
     leaf_rows = _LeafRows(dataset, view.matches, views.schema, leaf, location or leaf, constants)
     names = view.names
     chosen = None if fragments is None else dataset.get_fragments()[slice(*fragments)]
-    if view.condition is None and not names:
+    if view.condition is None and not names and not view.places:
         return _counted(_num_rows(dataset, chosen), leaf_rows, batch_size)
     is_whole = view.condition is None and chosen is None
     if is_whole and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
@@ -393,10 +393,10 @@ def scan_view(
         fragment_readahead=_FRAGMENT_READAHEAD,
         io_buffer_size=max(_IO_BUFFER_BYTES // num_at_once, _LEAST_BYTES),
         scan_stats_callback=None if counted is None else statistics.append,
-        blob_handling="all_binary" if view.has_blobs else None,
     )
+    bytes_of_blobs = "all_binary" if view.has_blobs else None
 
-    lookup = None if keys is None else keyed_column(dataset, view, keys)
+    lookup = None if keys is None or view.places else keyed_column(dataset, view, keys)
 
     def read() -> Iterator[pa.RecordBatch]:
         if keys is not None and lookup is not None:
@@ -408,13 +408,40 @@ def scan_view(
         late = late_columns(dataset, view)
         # Among others * means all columns to Lance, and in an expression the one of that name.
         columns = {name: f"`{name}`" for name in names} if "*" in names else names
-        every = iter(scanner(columns=columns, late_materialization=late).to_batches())
+        if view.places and not view.has_blobs:
+            columns, late = {name: f"`{name}`" for name in names} | dict(view.places), None
+        every = iter(
+            scanner(
+                columns=columns, late_materialization=late, blob_handling=bytes_of_blobs
+            ).to_batches()
+        )
+        if view.places and view.has_blobs:  # of one scan they are either bytes or places
+            every = _beside(every, iter(scanner(columns=dict(view.places)).to_batches()))
         return every if keys is None or lookup is None else keys.matching(every, lookup)
 
     rows = _converted(read, leaf_rows)
     if keys is not None and lookup is None:
         rows = keys.matching(rows)
     return rows if counted is None else _counting(rows, dataset, chosen, statistics, counted)
+
+
+def _beside(
+    batches: Iterator[pa.RecordBatch], others: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a scan the columns that another one of the same rows has."""
+    left = pa.table({})
+    for batch in batches:
+        parts, missing = [], batch.num_rows
+        while missing:
+            if not left.num_rows:
+                left = next(others)
+            parts.append(left.slice(0, missing))
+            left = left.slice(parts[-1].num_rows)
+            missing -= parts[-1].num_rows
+        beside = pa.Table.from_batches(parts).combine_chunks().to_batches() if parts else []
+        for other in beside:
+            names = [*batch.schema.names, *other.schema.names]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *other.columns], names=names)
 
 
 def _filtered(
