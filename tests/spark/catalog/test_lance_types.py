@@ -43,8 +43,8 @@ def _stored(spark: SparkSession, name: str, column: str) -> set[str]:
 def test_vectors_keep_their_dimension(spark: SparkSession, namespace: str) -> None:
     name = f"{namespace}.t"
     spark.sql(
-        f"CREATE TABLE {name} (id INT, part STRING, v ARRAY<FLOAT>, h ARRAY<FLOAT>, b ARRAY<TINYINT>)"
-        " PARTITIONED BY (part) TBLPROPERTIES ('v.arrow.fixed-size-list.size' = '2',"
+        f"CREATE TABLE {name} (id INT, part STRING, v ARRAY<FLOAT>, h ARRAY<FLOAT>,"
+        " b ARRAY<TINYINT>) PARTITIONED BY (part) TBLPROPERTIES ('v.arrow.fixed-size-list.size' = '2',"
         " 'h.arrow.fixed-size-list.size' = '2', 'h.arrow.float16' = 'true',"
         " 'b.arrow.fixed-size-list.size' = '1')"
     )
@@ -171,8 +171,31 @@ def test_blobs_are_read_as_bytes_and_go_with_their_rows(
     assert spark.sql(f"SELECT part, count(image) AS n FROM {name} GROUP BY part").count() == 3
 
 
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_blobs_of_a_plain_dataset_are_bytes_too(
+    spark: SparkSession, namespace: str, tmp_path: Path, version: str
+) -> None:
+    blob = pa.field("image", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    columns = pa.schema([pa.field("id", pa.int32()), blob])
+    rows = pa.table([pa.array([1, 2, 3], pa.int32()), pa.array([_BIG, None, b"q"])], columns)
+    path, name = str(tmp_path / "plain"), f"lance.`{tmp_path}/plain`"
+    lance.write_dataset(rows, path, data_storage_version=version)
+    spark.sql(f"INSERT INTO {name} SELECT id + 10, image FROM {name}")
+    spark.sql(f"UPDATE {name} SET id = 20 WHERE image = X'71' AND id = 13")
+    spark.sql(f"CREATE TABLE {namespace}.t AS SELECT * FROM {name}")
+    spark.sql(f"CREATE TABLE {namespace}.u LIKE {namespace}.t")
+    spark.sql(f"INSERT INTO {namespace}.u SELECT * FROM {namespace}.t")
+    for table in (name, f"{namespace}.t", f"{namespace}.u"):
+        found = spark.sql(f"SELECT id, image, image__blob_size FROM {table}").collect()
+        sizes = {row.id: None if row.image is None else len(row.image) for row in found}
+        assert sizes == {1: 100_000, 2: None, 3: 1, 11: 100_000, 12: None, 20: 1}
+        assert sizes == {row.id: row.image__blob_size for row in found}
+    changed = spark.sql(f"SELECT length(image) AS n FROM {namespace}.t.changes").collect()
+    assert sorted(row.n or 0 for row in changed) == [0, 0, 1, 1, 100_000, 100_000]
+
+
 _NUMBER = uuid.UUID(int=7).bytes
-_EXTENSIONS: dict[str, tuple[pa.DataType, Any, Any]] = {
+_EXTENSIONS: dict[str, tuple[pa.BaseExtensionType, Any, Any]] = {
     "uuid": (pa.uuid(), _NUMBER, bytearray(_NUMBER)),
     "json": (pa.json_(), '{"a":1}', '{"a":1}'),
     "bool8": (pa.bool8(), 1, 1),

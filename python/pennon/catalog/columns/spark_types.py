@@ -24,6 +24,7 @@ from lance.schema import LanceSchema
 from pennon.errors import (
     InvalidArrowJson,
     MalformedMessage,
+    PennonError,
     TablePropertyRefused,
     TextNotUtf8,
     TextTooLong,
@@ -228,7 +229,7 @@ def _declared(column: pa.Field, stated: Mapping[str, str], table: str) -> pa.Fie
     said = {kind: str(value).lower() for kind, value in {**own, **stated}.items()}
     said = {kind: value for kind, value in said.items() if value != "false"}
 
-    def misplaced(kind: str, why: str) -> TablePropertyRefused:
+    def misplaced(kind: str, why: str) -> PennonError:
         return _misplaced(table, f"{column.name}.{kind}", said[kind], why)
 
     kind = next((kind for kind in said if kind != _SIZE and said[kind] not in ("true", "blob")), "")
@@ -258,7 +259,7 @@ def _declared(column: pa.Field, stated: Mapping[str, str], table: str) -> pa.Fie
     return column.with_type(data_type).with_metadata(metadata or None)
 
 
-def _misplaced(table: str, name: str, value: str, why: str) -> TablePropertyRefused:
+def _misplaced(table: str, name: str, value: str, why: str) -> PennonError:
     return TablePropertyRefused(
         property=name, value=value, table=table, why=why, advice="Leave it out, or correct it"
     )

@@ -183,7 +183,7 @@ class LeafView:
         states_nested_ids: Whether a field of the leaf below a column states its id.
         has_blobs: Whether a column is read, or filtered by, whose values Lance keeps beside the
             others: it is asked for their bytes.
-        places: Metadata columns of blobs, and what Lance computes each by.
+        places: Metadata columns of blobs: the leaf's blob of each, and the part of its place.
         is_filtered_here: Whether Lance cannot compute the filter: it compares blobs, or JSON.
     """
 
@@ -192,7 +192,7 @@ class LeafView:
     is_empty: bool = False
     states_nested_ids: bool = False
     has_blobs: bool = False
-    places: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     is_filtered_here: bool = False
 
     @property
@@ -358,8 +358,8 @@ class LeafViews:
             is_filtered_here=is_more,
         )
 
-    def _places(self, matching: LeafMatching, leaf: str) -> Iterator[tuple[str, str]]:
-        """Tell how the requested metadata columns of blobs are computed of those of a leaf."""
+    def _places(self, matching: LeafMatching, leaf: str) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Tell of which blobs of a leaf the requested metadata columns are."""
         for column in self.schema:
             named = of_blob(column.name) if is_metadata_column(column) else None
             blob = None if named is None else matching.by_name.get(named[0])
@@ -367,7 +367,7 @@ class LeafViews:
                 continue
             stored = matching.of([blob], leaf)[0].stored
             if stored is not None and is_blob(stored.arrow):
-                yield column.name, _column((stored.name, named[1])).sql(dialect=DataFusion)
+                yield column.name, (stored.name, named[1])
 
 
 def leaf_name(dataset: lance.LanceDataset) -> str:

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import Cache, storage_identity
@@ -394,7 +395,6 @@ def scan_view(
         io_buffer_size=max(_IO_BUFFER_BYTES // num_at_once, _LEAST_BYTES),
         scan_stats_callback=None if counted is None else statistics.append,
     )
-    bytes_of_blobs = "all_binary" if view.has_blobs else None
 
     lookup = None if keys is None or view.places else keyed_column(dataset, view, keys)
 
@@ -408,15 +408,16 @@ def scan_view(
         late = late_columns(dataset, view)
         # Among others * means all columns to Lance, and in an expression the one of that name.
         columns = {name: f"`{name}`" for name in names} if "*" in names else names
-        if view.places and not view.has_blobs:
-            columns, late = {name: f"`{name}`" for name in names} | dict(view.places), None
         every = iter(
             scanner(
-                columns=columns, late_materialization=late, blob_handling=bytes_of_blobs
+                columns=columns or [ROW_ID.name],
+                late_materialization=late,
+                blob_handling="all_binary" if view.has_blobs else None,
             ).to_batches()
         )
-        if view.places and view.has_blobs:  # of one scan they are either bytes or places
-            every = _beside(every, iter(scanner(columns=dict(view.places)).to_batches()))
+        if view.places:  # of one scan blobs are either bytes or places
+            blobs = list(dict.fromkeys(blob for blob, _ in view.places.values()))
+            every = _beside(every, iter(scanner(columns=blobs).to_batches()), view.places)
         return every if keys is None or lookup is None else keys.matching(every, lookup)
 
     rows = _converted(read, leaf_rows)
@@ -426,22 +427,24 @@ def scan_view(
 
 
 def _beside(
-    batches: Iterator[pa.RecordBatch], others: Iterator[pa.RecordBatch]
+    batches: Iterator[pa.RecordBatch],
+    others: Iterator[pa.RecordBatch],
+    places: Mapping[str, tuple[str, str]],
 ) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a scan the columns that another one of the same rows has."""
-    left = pa.table({})
+    """Give the rows of a scan with the places of their blobs, as another scan tells them."""
+    left = pa.Table.from_batches([], pa.schema([]))
     for batch in batches:
-        parts, missing = [], batch.num_rows
-        while missing:
-            if not left.num_rows:
-                left = next(others)
-            parts.append(left.slice(0, missing))
-            left = left.slice(parts[-1].num_rows)
-            missing -= parts[-1].num_rows
-        beside = pa.Table.from_batches(parts).combine_chunks().to_batches() if parts else []
-        for other in beside:
-            names = [*batch.schema.names, *other.schema.names]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *other.columns], names=names)
+        while left.num_rows < batch.num_rows:
+            more = pa.Table.from_batches([next(others)])
+            left = pa.concat_tables([left, more]) if left.num_rows else more
+        if not batch.num_rows:
+            continue
+        own, left = left.slice(0, batch.num_rows).combine_chunks(), left.slice(batch.num_rows)
+        columns = [
+            pc.struct_field(own[blob].combine_chunks(), part) for blob, part in places.values()
+        ]
+        names = [*batch.schema.names, *places]
+        yield pa.RecordBatch.from_arrays([*batch.columns, *columns], names=names)
 
 
 def _filtered(

@@ -86,7 +86,8 @@ def storage_values(array: pa.Array, column: pa.Field, table: str) -> pa.Array:
 
     Args:
         array: The values; of another type they are given as they are.
-        column: The column that takes them, and ``table``: its table; for errors.
+        column: The column that takes them, for errors.
+        table: Its table, for errors.
 
     Raises:
         WriteTypeMismatch: A blob is given by its place alone.
@@ -95,7 +96,7 @@ def storage_values(array: pa.Array, column: pa.Field, table: str) -> pa.Array:
         >>> storage_values(pa.array([b"0" * 16], pa.uuid()), pa.field("id", pa.uuid()), "t").type
         FixedSizeBinaryType(fixed_size_binary[16])
     """
-    if isinstance(array.type, BlobType):
+    if isinstance(array, pa.ExtensionArray) and isinstance(array.type, BlobType):
         blobs = array.storage
         if pc.struct_field(blobs, "uri").null_count < len(blobs):
             raise WriteTypeMismatch(
@@ -105,7 +106,8 @@ def storage_values(array: pa.Array, column: pa.Field, table: str) -> pa.Array:
                 expected=column.type,
                 why="only bytes are stored",
             )
-        return pc.struct_field(blobs, "data")
+        data: pa.Array = pc.struct_field(blobs, "data")
+        return data
     stored = storage_type(array.type)
     return array if stored is array.type or stored.equals(array.type) else array.cast(stored)
 

@@ -196,7 +196,7 @@ def file_schema(columns: pa.Schema, storage_version: str | None = None) -> pa.Sc
 def _file_field(column: pa.Field) -> pa.Field:
     if not is_blob(column):
         return column
-    others = {key: text for key, text in column.metadata.items() if key != BLOB}
+    others = {key: text for key, text in (column.metadata or {}).items() if key != BLOB}
     blobs = blob_field(column.name, nullable=column.nullable)
     return blobs.with_metadata(others or None)
 
@@ -218,7 +218,7 @@ def file_batch(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _blobs(values: pa.Array) -> pa.Array:
-    kind = BlobType()
+    kind: pa.BaseExtensionType = BlobType()
     nothing = (pa.nulls(len(values), part.type) for part in list(kind.storage_type)[1:])
     parts = pa.StructArray.from_arrays(
         [values, *nothing],
