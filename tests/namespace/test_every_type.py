@@ -14,7 +14,7 @@ from lance.arrow import BFloat16Type
 from lance.blob import Blob, blob_array, blob_field
 
 import pennon
-from pennon.errors import UnsupportedColumnType, WriteTypeMismatch
+from pennon.errors import UnsupportedColumnType, UnsupportedTableChange, WriteTypeMismatch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,8 +164,8 @@ def test_a_plain_dataset_is_read_adopted_and_written(tmp_path: Path, case: str) 
 
 _REFUSED = {
     "interval": pa.month_day_nano_interval(),
-    "run ends": pa.run_end_encoded(pa.int32(), pa.string()),
-    "union": pa.dense_union([pa.field("a", pa.int8())]),
+    "run ends": pa.run_end_encoded(pa.int32(), pa.string()),  # type: ignore[attr-defined]
+    "union": pa.dense_union([pa.field("a", pa.int8())]),  # type: ignore[attr-defined]
     "a blob inside": pa.struct([blob_field("b")]),
 }
 
@@ -209,6 +209,27 @@ def test_a_vector_of_another_length_names_both(tmp_path: Path) -> None:
         rows = pa.table({"v": pa.array([None, [1.0, 2.0]], given)})
         with pytest.raises(WriteTypeMismatch, match="column v .* of 2 values is none of 3"):
             table.append(rows)
+
+
+def test_an_added_column_becomes_a_vector_before_rows_have_it(tmp_path: Path) -> None:
+    table = pennon.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1]}))
+    table.add_column("v", pa.list_(pa.float32()))
+    half = {"v.arrow.fixed-size-list.size": "2", "v.arrow.float16": "true"}
+    table.set_properties(half)
+    table.append(pa.table({"id": [2], "v": [[1.0, 2.0]]}))
+    table.set_properties({**half, "team": "search"})
+    table.maintenance.compact()
+    assert table.schema.field("v").type == pa.list_(pa.float16(), 2)
+    assert table.scan().to_arrow().sort_by("id")["v"].to_pylist() == [None, [1.0, 2.0]]
+    with pytest.raises(UnsupportedTableChange, match=r"rows that have it as fixed_size_list"):
+        table.set_properties({"v.arrow.fixed-size-list.size": "3"})
+    with pytest.raises(UnsupportedTableChange, match="remove the property"):
+        table.set_properties({"v.arrow.float16": None})
+    table.add_column("w", pa.list_(pa.float32()))
+    table.append(pa.table({"id": [3], "w": [[1.0]]}))
+    with pytest.raises(UnsupportedTableChange, match="rows that have it as list"):
+        table.set_properties({"w.arrow.fixed-size-list.size": "1"})
 
 
 def test_vectors_and_blobs_are_added_to_a_table(tmp_path: Path) -> None:

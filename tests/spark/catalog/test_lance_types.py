@@ -179,7 +179,7 @@ def test_blobs_of_a_plain_dataset_are_bytes_too(
     columns = pa.schema([pa.field("id", pa.int32()), blob])
     rows = pa.table([pa.array([1, 2, 3], pa.int32()), pa.array([_BIG, None, b"q"])], columns)
     path, name = str(tmp_path / "plain"), f"lance.`{tmp_path}/plain`"
-    lance.write_dataset(rows, path, data_storage_version=version)
+    lance.write_dataset(rows, path, data_storage_version=version)  # type: ignore[arg-type]
     spark.sql(f"INSERT INTO {name} SELECT id + 10, image FROM {name}")
     spark.sql(f"UPDATE {name} SET id = 20 WHERE image = X'71' AND id = 13")
     spark.sql(f"CREATE TABLE {namespace}.t AS SELECT * FROM {name}")

@@ -361,26 +361,17 @@ def scan_view(
     view, leaf = views.of(dataset, filter_sql), leaf_name(dataset)
     if view.is_empty:
         return iter(())
-    if filter_sql is not None and view.is_filtered_here:
-        every = scan_view(
-            dataset,
-            views.with_filtered(filter_sql),
-            fragments=fragments,
-            batch_size=batch_size,
-            num_at_once=num_at_once,
-            location=location,
-            constants=constants,
-            counted=counted,
-            keys=keys,
-        )
-        return _filtered(every, filter_sql, views.schema)
+    schema, filtered = views.schema, filter_sql if view.is_filtered_here else None
+    if filtered is not None:
+        views = views.with_filtered(filtered)
+        view = views.of(dataset)
     leaf_rows = _LeafRows(dataset, view.matches, views.schema, leaf, location or leaf, constants)
     names = view.names
     chosen = None if fragments is None else dataset.get_fragments()[slice(*fragments)]
     if view.condition is None and not names and not view.places:
         return _counted(_num_rows(dataset, chosen), leaf_rows, batch_size)
     is_whole = view.condition is None and chosen is None
-    if is_whole and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
+    if is_whole and filtered is None and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
         rows = _converted(partial(_all_rows, dataset, names, counted), leaf_rows)
         return rows if keys is None else keys.matching(rows)
     statistics: list[ScanStatistics] = []
@@ -405,25 +396,35 @@ def scan_view(
             if rows is not None:
                 return rows
             statistics.clear()
-        late = late_columns(dataset, view)
-        # Among others * means all columns to Lance, and in an expression the one of that name.
-        columns = {name: f"`{name}`" for name in names} if "*" in names else names
-        every = iter(
-            scanner(
-                columns=columns or [ROW_ID.name],
-                late_materialization=late,
-                blob_handling="all_binary" if view.has_blobs else None,
-            ).to_batches()
-        )
-        if view.places:  # of one scan blobs are either bytes or places
-            blobs = list(dict.fromkeys(blob for blob, _ in view.places.values()))
-            every = _beside(every, iter(scanner(columns=blobs).to_batches()), view.places)
+        every = _every_row(scanner, dataset, view)
         return every if keys is None or lookup is None else keys.matching(every, lookup)
 
     rows = _converted(read, leaf_rows)
     if keys is not None and lookup is None:
         rows = keys.matching(rows)
-    return rows if counted is None else _counting(rows, dataset, chosen, statistics, counted)
+    if counted is not None:
+        rows = _counting(rows, dataset, chosen, statistics, counted)
+    return rows if filtered is None else _filtered(rows, filtered, schema)
+
+
+def _every_row(
+    scanner: Callable[..., lance.LanceScanner], dataset: lance.LanceDataset, view: LeafView
+) -> Iterator[pa.RecordBatch]:
+    """Read the columns of a view, with the places of blobs where these are requested."""
+    names = view.names or [ROW_ID.name]
+    # Among others * means all columns to Lance, and in an expression the one of that name.
+    columns = {name: f"`{name}`" for name in names} if "*" in names else names
+    rows = scanner(
+        columns=columns,
+        late_materialization=late_columns(dataset, view),
+        blob_handling="all_binary" if view.has_blobs else None,
+    ).to_batches()
+    if not view.places:
+        return iter(rows)
+    blobs = list(dict.fromkeys(blob for blob, _ in view.places.values()))
+    # Of one scan blobs are either bytes or places.
+    places = scanner(columns=blobs, scan_stats_callback=None).to_batches()
+    return _beside(iter(rows), iter(places), view.places)
 
 
 def _beside(
