@@ -239,8 +239,27 @@ class OpenTable:
 
     def __init__(self, catalog: Catalog, table: Table, *, is_pinned: bool = False) -> None:
         self._catalog = catalog
-        self._table = table
+        self._loaded = table
+        self._is_behind = False
         self._is_pinned = is_pinned
+
+    @property
+    def _table(self) -> Table:
+        """The table; at the newest version where a commit of this object has made one meanwhile.
+
+        The commit stands. What fails here would tell that it failed, and is met by the next use.
+        """
+        if self._is_behind:
+            self._is_behind = False
+            try:
+                self._loaded = load(self._catalog, self._loaded.identifier)
+            except (PennonError, OSError) as error:
+                _LOG.warning("the newest version of %s is not opened: %s", self._loaded.name, error)
+        return self._loaded
+
+    @_table.setter
+    def _table(self, table: Table) -> None:
+        self._loaded, self._is_behind = table, False
 
     @property
     def snapshot(self) -> Snapshot:
@@ -539,7 +558,7 @@ class OpenTable:
             (0, 1)
         """
         self._check_unpinned("refresh")
-        self._table = load(self._catalog, self._table.identifier)
+        self._table = load(self._catalog, self._loaded.identifier)
         return self
 
     def __repr__(self) -> str:
@@ -550,15 +569,8 @@ class OpenTable:
         return described_html(self._table)
 
     def _follow(self) -> None:
-        """Go to what a commit has made, but for an object that stays at its version.
-
-        The commit stands. What fails here would tell that it failed, and is met by the next use.
-        """
-        if not self._is_pinned:
-            try:
-                self.refresh()
-            except (PennonError, OSError) as error:
-                _LOG.warning("the newest version of %s is not opened: %s", self.name, error)
+        """Go to what a commit has made when it is asked for, but where it stays at its version."""
+        self._is_behind = not self._is_pinned
 
     def _check_unpinned(self, verb: str) -> None:
         if self._is_pinned:

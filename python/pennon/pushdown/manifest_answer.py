@@ -173,7 +173,7 @@ def manifest_answer(
         query = writer.query()
         if writer.prunings:
             return None
-        rows = rows_over(query.sql, {_PARTITIONS: values})
+        rows = rows_over(query.select.sql, {_PARTITIONS: values})
     except (Declined, FragmentFailed, *VALUE_FAILURES):
         # An error is one of the running query, and never of its planning.
         return None

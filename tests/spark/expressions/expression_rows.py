@@ -249,7 +249,7 @@ class Expressions:
         self, given: pa.Table, outputs: Sequence[Output], semantics: Semantics
     ) -> pa.Table | PennonError:
         """Compute expressions in DataFusion; give the error if it is one."""
-        query = fragment_query([scan_of(given), Project(0, tuple(outputs))], 1, semantics)
+        query = fragment_query([scan_of(given), Project(0, tuple(outputs))], 1, semantics).select
         try:
             return rows_over(query.sql, {"r0": given}, query.zone_offsets)
         except VALUE_FAILURES as error:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.caching import PerObject
+from pennon.leaf.dataset import with_partition_values
 from pennon.leaf.read.metadata_columns import is_metadata_column, name_in_lance, of_blob
 from pennon.leaf.schema.reconciliation import (
     FieldMatch,
@@ -29,8 +30,8 @@ from pennon.predicate.values.literals import to_expression
 from pennon.predicate.values.time_units import UNIT_NAMES
 from pennon.spec.arrow_json import EXTENSION_NAME, is_blob
 from pennon.spec.column_names import check_column
-from pennon.spec.schema import children_of
-from pennon.spec.write_order import initial_default
+from pennon.spec.schema import children_of, field_id_of
+from pennon.spec.write_order import initial_default, with_initial_default
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -293,7 +294,7 @@ class LeafViews:
         columns = self.schema if namespace_schema is None else namespace_schema
         self._known = columns if (own := _OWN_COLUMNS.of(columns)) is None else own
         self._filtered: dict[str, LeafViews] = {}
-        self._views: dict[tuple[LeafFields, str | None], LeafView] = {}
+        self._views: dict[tuple[LeafFields, str | None, bytes], LeafView] = {}
         self._lock = Lock()
 
     def of(self, dataset: lance.LanceDataset, filter_sql: str | None = None) -> LeafView:
@@ -308,11 +309,13 @@ class LeafViews:
             InvalidColumnName: Lance reads no column of such a name.
         """
         stored = shared_fields(dataset)
+        known = with_partition_values(self._known, dataset)
+        values = b"" if known is self._known else known.serialize().to_pybytes()
+        key = stored, filter_sql, values
         with self._lock:  # leaves are read several at once, and most of them are alike
-            view = self._views.get((stored, filter_sql))
+            view = self._views.get(key)
             if view is None:
-                view = self._view(stored, filter_sql, leaf_name(dataset))
-                self._views[stored, filter_sql] = view
+                view = self._views[key] = self._view(stored, known, filter_sql, leaf_name(dataset))
         return view
 
     def with_filtered(self, filter_sql: str) -> LeafViews:
@@ -326,9 +329,14 @@ class LeafViews:
             self._filtered[filter_sql] = views
         return views
 
-    def _view(self, stored: LeafFields, filter_sql: str | None, leaf: str) -> LeafView:
+    def _view(
+        self, stored: LeafFields, known: pa.Schema, filter_sql: str | None, leaf: str
+    ) -> LeafView:
         own = [column for column in self.schema if not is_metadata_column(column)]
-        matching = leaf_matching(self._known, stored)
+        if known is not self._known:
+            filled = {field_id_of(column): column for column in known}
+            own = [_with_default_of(column, filled.get(field_id_of(column))) for column in own]
+        matching = leaf_matching(known, stored)
         matched = iter(matching.of(own, leaf))
         matches = tuple(
             FieldMatch(column, None, ()) if is_metadata_column(column) else next(matched)
@@ -368,6 +376,11 @@ class LeafViews:
             stored = matching.of([blob], leaf)[0].stored
             if stored is not None and is_blob(stored.arrow):
                 yield column.name, (stored.name, named[1])
+
+
+def _with_default_of(column: pa.Field, known: pa.Field | None) -> pa.Field:
+    """Give a requested column the initial default that it has in a leaf."""
+    return column if known is None else with_initial_default(column, initial_default(known))
 
 
 def leaf_name(dataset: lance.LanceDataset) -> str:

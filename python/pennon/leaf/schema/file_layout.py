@@ -211,14 +211,13 @@ def file_batch(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if rows.schema is schema or rows.schema.equals(schema):
         return rows
     columns = [
-        _blobs(values) if isinstance(column.type, BlobType) else values
+        _blobs(values, column.type) if isinstance(column.type, BlobType) else values
         for values, column in zip(rows.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _blobs(values: pa.Array) -> pa.Array:
-    kind: pa.BaseExtensionType = BlobType()
+def _blobs(values: pa.Array, kind: pa.BaseExtensionType) -> pa.Array:
     nothing = (pa.nulls(len(values), part.type) for part in list(kind.storage_type)[1:])
     parts = pa.StructArray.from_arrays(
         [values, *nothing],

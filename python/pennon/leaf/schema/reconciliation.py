@@ -315,6 +315,13 @@ class LeafMatching:
         self._columns = self._matching.chosen(list(namespace), stored, is_numbered=False)
         self._whole: dict[int, FieldMatch] = {}
 
+    @property
+    def lacking(self) -> frozenset[int]:
+        """The ids of the namespace's columns that the leaf has not."""
+        every = enumerate(self._columns.every)
+        missing = (field_id_of(column) for at, column in every if at not in self._columns.stored)
+        return frozenset(field_id for field_id in missing if field_id is not None)
+
     def of(self, expected: Iterable[pa.Field], leaf: str) -> tuple[FieldMatch, ...]:
         """Find requested columns; as ``match_fields``.
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -55,7 +56,17 @@ if TYPE_CHECKING:
     from pennon.manifest import LeafName
     from pennon.spec.partition_spec import PartitionSpec
 
-__all__ = ["Destination", "Destinations", "StagedPartition", "WriteTarget", "create_leaf"]
+__all__ = [
+    "YOUNG_ON_STORE",
+    "Destination",
+    "Destinations",
+    "StagedPartition",
+    "WriteTarget",
+    "create_leaf",
+]
+
+YOUNG_ON_STORE: Final = timedelta(hours=1)
+"""Files of leaves that are younger are not taken for waste on a store: rows may be on their way."""
 
 # Creates the dataset of a new leaf: an empty version that states the namespace's field ids.
 #
@@ -204,6 +215,7 @@ class StagedPartition:
         order: The write order in which each fragment's rows are; None where they are in none.
         statistics: Those of the rows' columns as the manifest has them; None where unknown.
         spec: The identity of that partition spec; None where unknown.
+        staged_at: When the task began, in seconds since the epoch; None where unknown.
     """
 
     spec_version: int
@@ -217,6 +229,7 @@ class StagedPartition:
     order: str | None = None
     statistics: str | None = None
     spec: str | None = None
+    staged_at: float | None = None
 
     def to_json(self) -> str:
         """Write the report as text; partition values survive exactly, whatever their type."""
@@ -233,6 +246,7 @@ class StagedPartition:
                 "order": self.order,
                 "statistics": self.statistics,
                 "spec": self.spec,
+                "staged_at": self.staged_at,
             }
         )
 

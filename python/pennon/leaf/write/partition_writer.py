@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -41,7 +42,7 @@ from pennon.leaf.write.incoming_rows import (
 )
 from pennon.manifest import Snapshot
 from pennon.manifest.format.names import canonical_bytes
-from pennon.manifest.table_identity import check_same_table
+from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.spec.write_order import WriteOrder
 
 if TYPE_CHECKING:
@@ -417,9 +418,13 @@ class _Writers:
 def _base(target: WriteTarget) -> Snapshot:
     """Open the version that the write is based on; where it has expired, the newest.
 
-    The commit finds out whether the rows still fit.
+    The commit finds out whether the rows still fit. What the process has opened for the statement
+    is not opened again.
     """
     options = target.storage_options
+    seen = Snapshot.seen(target.location, target.version, options) if target.table_id else None
+    if seen is not None and table_id(seen) == target.table_id:
+        return seen
     try:
         base = Snapshot.open(target.location, target.version, storage_options=options)
     except SnapshotNotFound:
@@ -443,6 +448,7 @@ class _Task:
         self._destinations = Destinations(self._snapshot, self._spec)
         self._counted = counted_fields(self._snapshot.properties, self._snapshot.schema)
         self._partitions: dict[bytes, _Partition] = {}
+        self._began = time.time()
 
     def cut(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Run]:
         for batch in batches:
@@ -485,7 +491,8 @@ class _Task:
 
     def report(self) -> list[StagedPartition]:
         which = self._spec.spec_version, self._spec.identity
-        return [_staged(which, partition, self._order) for partition in self._partitions.values()]
+        staged = [_staged(which, partition, self._order) for partition in self._partitions.values()]
+        return [replace(part, staged_at=self._began) for part in staged]
 
 
 class _Rows:

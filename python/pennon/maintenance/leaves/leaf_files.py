@@ -18,7 +18,7 @@ import pyarrow as pa
 from lance.file import LanceFileSession
 
 from pennon.errors import InternalError, LeafMissing, StorageFailure
-from pennon.leaf import leaf_uri, open_leaf
+from pennon.leaf import LeafSource, leaf_uri, open_leaf
 from pennon.leaf.dataset import leaf_missing, open_own_leaf
 from pennon.manifest.dataset.storage import (
     StorageOptions,
@@ -216,7 +216,8 @@ def broken_fragments(dataset: lance.LanceDataset) -> dict[int, str]:
                 broken[number] = f"{path} has {sizes[path]} bytes of {stated[path]}"
         if number not in broken and metadata.deletion_file is not None:
             try:
-                fragment.scanner(columns=[], with_row_id=True, limit=1).to_table()
+                source = LeafSource(dataset)
+                next(source.stored_batches([], fragments=[fragment], limit=1, has_addresses=True))
             except (OSError, RuntimeError, ValueError) as error:
                 if not is_damaged(error):
                     raise storage_failure("read", str(dataset.uri), error) from error

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get
 import pyarrow as pa
 
 from pennon.errors import MalformedMessage
+from pennon.spec.arrow_json import type_from_json, type_to_json
+from pennon.transforms.registry import from_message
+from pennon.transforms.transform import Transform
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -113,6 +116,10 @@ def _read(annotation: Any, value: object, where: str) -> Any:
         return {str(key): _read(arguments[1], item, where) for key, item in value.items()}
     if hasattr(annotation, "__dataclass_fields__"):
         return decode(annotation, value)
+    if annotation is Transform:
+        if not isinstance(value, dict):
+            raise _wrong(where, value, "an object")
+        return from_message(value, type_from_json)
     if annotation is pa.Schema or issubclass(annotation, StrEnum):
         return _read_text(annotation, value, where)
     if not isinstance(value, annotation) or (annotation is int and isinstance(value, bool)):
@@ -140,6 +147,8 @@ def _wrong(where: str, value: object, expected: str) -> MalformedMessage:
 def _written(value: object) -> object:
     if type(value) in _AS_THEY_ARE:
         return value
+    if isinstance(value, Transform):
+        return value.to_message(type_to_json)
     if hasattr(value, "__dataclass_fields__"):
         return encode(value)  # type: ignore[arg-type]
     if isinstance(value, _LISTS):

@@ -1,4 +1,4 @@
-"""Scans one leaf as a stream of Arrow batches of exactly the read schema.
+"""Reads the rows of one leaf as a stream of Arrow batches of exactly the read schema.
 
 NULL rule: a column that the leaf lacks reads as NULL. Nothing is collected: the reader pulls,
 Lance decodes a few batches ahead, within a bound in bytes.
@@ -7,11 +7,14 @@ Lance decodes a few batches ahead, within a bound in bytes.
 from __future__ import annotations
 
 import hashlib
+import sys
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import lance
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
@@ -19,7 +22,12 @@ from sqlglot import exp
 from pennon.caching import Cache, storage_identity
 from pennon.leaf.dataset import forget_opened, leaf_failure, leaf_key
 from pennon.leaf.read.leaf_view import LeafViews, leaf_name
-from pennon.leaf.read.metadata_columns import ROW_ID, is_metadata_column, metadata_array
+from pennon.leaf.read.metadata_columns import (
+    ROW_ADDRESS,
+    ROW_ID,
+    is_metadata_column,
+    metadata_array,
+)
 from pennon.leaf.schema.array_conversion import convert_batch
 from pennon.manifest.dataset.select import rows_by_id
 from pennon.predicate.dialect import DataFusion, read_condition
@@ -27,8 +35,8 @@ from pennon.predicate.dialect import DataFusion, read_condition
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import lance
     from lance.lance import ScanStatistics
+    from numpy.typing import NDArray
 
     from pennon.caching import TableKey
     from pennon.leaf.read.leaf_view import LeafView
@@ -39,10 +47,9 @@ __all__ = [
     "DEFAULT_BATCH_SIZE",
     "LEAF_BYTES",
     "KeptRows",
+    "LeafSource",
     "forget_leaves",
     "late_columns",
-    "scan_leaf",
-    "scan_view",
 ]
 
 # Which columns of a leaf are read late: for the rows that satisfy a filter, and not for all.
@@ -285,126 +292,220 @@ _FRAGMENT_READAHEAD = 2
 _FEW_ROWS = 1024
 
 
-def scan_leaf(
-    dataset: lance.LanceDataset,
-    schema: pa.Schema,
-    filter_sql: str | None = None,
-    *,
-    namespace_schema: pa.Schema | None = None,
-    fragments: tuple[int, int] | None = None,
-    batch_size: int = DEFAULT_BATCH_SIZE,
-) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of a leaf in the requested schema.
+@dataclass(frozen=True, slots=True)
+class LeafSource:
+    """A leaf at a version: what reads rows of it, and the only thing that does.
 
     Args:
         dataset: The leaf at the version to read.
-        schema: Columns of the namespace schema, with their ``lance:field_id``; nested fields may
-            be left out. Without any column the batches still count the rows.
-        filter_sql: A condition in the DataFusion dialect and in the namespace's names.
-        namespace_schema: The whole namespace schema; needed where ``schema`` is a part of it and
-            the leaf may be another writer's, or the filter names columns that ``schema`` has not.
-        fragments: First fragment and the one after the last, by position; None for all.
-        batch_size: Most rows of a batch; wide rows come in smaller batches.
-
-    Yields:
-        Batches of ``stream_schema(schema)``: no large offsets, views, dictionaries or
-        fixed-size lists.
-
-    Raises:
-        LeafTypeMismatch: A stored type does not promote to the requested one.
-        LeafMissing: The leaf's files are gone.
+        location: Its location in its table, for the metadata column of it; None for its name.
+        constants: What all its rows have in metadata columns that the manifest knows.
 
     Example:
         >>> import lance, tempfile
         >>> leaf = lance.write_dataset(pa.table({"a": [1, 2]}), tempfile.mkdtemp() + "/leaf")
         >>> columns = pa.schema([pa.field("a", pa.int64(), metadata={"lance:field_id": "0"})])
-        >>> [batch.num_rows for batch in scan_leaf(leaf, columns, "`a` > 1")]
+        >>> [batch.num_rows for batch in LeafSource(leaf).batches(columns, "`a` > 1")]
         [1]
-
-    Spec: "Schema", "Partition Pruning".
     """
-    views = LeafViews(schema, namespace_schema)
-    return scan_view(dataset, views, filter_sql, fragments=fragments, batch_size=batch_size)
 
+    dataset: lance.LanceDataset
+    location: str | None = None
+    constants: Mapping[str, object] | None = None
 
-def scan_view(
-    dataset: lance.LanceDataset,
-    views: LeafViews,
-    filter_sql: str | None = None,
-    *,
-    fragments: tuple[int, int] | None = None,
-    batch_size: int = DEFAULT_BATCH_SIZE,
-    num_at_once: int = 1,
-    location: str | None = None,
-    constants: Mapping[str, object] | None = None,
-    counted: Callable[[int, int], None] | None = None,
-    keys: RowKeys | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of one of several leaves that are read in the same schema.
+    def batches(
+        self,
+        columns: LeafViews | pa.Schema,
+        filter_sql: str | None = None,
+        *,
+        keys: RowKeys | None = None,
+        limit: int | None = None,
+        fragments: tuple[int, int] | None = None,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+        num_at_once: int = 1,
+        counted: Callable[[int, int], None] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream rows in the columns of the table.
 
-    Args:
-        dataset: The leaf at the version to read.
-        views: What is requested of it.
-        filter_sql: As of :func:`scan_leaf`, and so are all others.
-        fragments: First fragment and the one after the last, by position; None for all.
-        batch_size: Most rows of a batch.
-        num_at_once: How many scans are read side by side: they share the bounds in bytes.
-        location: The leaf's location in its table, for the metadata column of it.
-        constants: What all its rows have in metadata columns that the manifest knows.
-        counted: Told before the end how many rows were looked at, and the bytes read for them.
-        keys: What rows are requested, all of which come; None for all.
+        Args:
+            columns: What is requested of this leaf and of others: a part of the columns, and a
+                filter that names other ones, as the views beside all of them. Without any column
+                the batches still count the rows.
+            filter_sql: A condition in the DataFusion dialect and in the table's names.
+            keys: What rows are requested, all of which come; None for all.
+            limit: Most rows that come, where no keys are requested; None for all.
+            fragments: First fragment and the one after the last, by position; None for all.
+            batch_size: Most rows of a batch; wide rows come in smaller batches.
+            num_at_once: How many scans are read side by side: they share the bounds in bytes.
+            counted: Told before the end how many rows were looked at, and the bytes read for them.
 
-    Raises:
-        LeafTypeMismatch: A stored type does not promote to the requested one.
-        LeafMissing: The leaf's files are gone.
-    """
-    view, leaf = views.of(dataset, filter_sql), leaf_name(dataset)
-    if view.is_empty:
-        return iter(())
-    schema, filtered = views.schema, filter_sql if view.is_filtered_here else None
-    if filtered is not None:
-        views = views.with_filtered(filtered)
-        view = views.of(dataset)
-    leaf_rows = _LeafRows(dataset, view.matches, views.schema, leaf, location or leaf, constants)
-    names = view.names
-    chosen = None if fragments is None else dataset.get_fragments()[slice(*fragments)]
-    if view.condition is None and not names and not view.places:
-        return _counted(_num_rows(dataset, chosen), leaf_rows, batch_size)
-    is_whole = view.condition is None and chosen is None
-    if is_whole and filtered is None and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
-        rows = _converted(partial(_all_rows, dataset, names, counted), leaf_rows)
-        return rows if keys is None else keys.matching(rows)
-    statistics: list[ScanStatistics] = []
-    scanner = partial(
-        dataset.scanner,
-        filter=view.condition,
-        fragments=chosen,
-        batch_size=batch_size,
-        batch_size_bytes=max(_BATCH_BYTES // num_at_once, _LEAST_BYTES),
-        batch_readahead=_BATCH_READAHEAD,
-        fragment_readahead=_FRAGMENT_READAHEAD,
-        io_buffer_size=max(_IO_BUFFER_BYTES // num_at_once, _LEAST_BYTES),
-        scan_stats_callback=None if counted is None else statistics.append,
-    )
+        Yields:
+            Batches of ``stream_schema``: no large offsets, views, dictionaries or fixed-size lists.
 
-    lookup = None if keys is None or view.places else keyed_column(dataset, view, keys)
+        Raises:
+            LeafTypeMismatch: A stored type does not promote to the requested one.
+            LeafMissing: The leaf's files are gone.
 
-    def read() -> Iterator[pa.RecordBatch]:
-        if keys is not None and lookup is not None:
-            matching = keys.matching(scanner(columns=[lookup, ROW_ID.name]).to_batches(), lookup)
-            rows = keyed_rows(matching, dataset, names, _num_rows(dataset, chosen))
-            if rows is not None:
-                return rows
-            statistics.clear()
-        every = _every_row(scanner, dataset, view)
-        return every if keys is None or lookup is None else keys.matching(every, lookup)
+        Spec: "Schema", "Partition Pruning".
+        """
+        dataset = self.dataset
+        views = columns if isinstance(columns, LeafViews) else LeafViews(columns)
+        view = views.of(dataset, filter_sql)
+        if view.is_empty:
+            return iter(())
+        filtered, schema = filter_sql if view.is_filtered_here else None, views.schema
+        if filtered is not None:
+            views = views.with_filtered(filtered)
+            view = views.of(dataset)
+        leaf_rows, names = _LeafRows(self, view.matches, views.schema), view.names
+        if view.condition is None and not names and not view.places:
+            num_rows = self.num_rows(fragments)
+            return _counted(
+                num_rows if limit is None else min(num_rows, limit), leaf_rows, batch_size
+            )
+        is_whole = view.condition is None and fragments is None and limit is None
+        is_whole = is_whole and filtered is None
+        if is_whole and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
+            rows = _converted(partial(_all_rows, dataset, names, counted), leaf_rows)
+            return rows if keys is None else keys.matching(rows)
+        statistics: list[ScanStatistics] = []
+        scanner = partial(
+            self._scanner,
+            num_at_once,
+            filter=view.condition,
+            limit=None if filtered is not None else limit,
+            fragments=None if fragments is None else dataset.get_fragments()[slice(*fragments)],
+            batch_size=batch_size,
+            scan_stats_callback=None if counted is None else statistics.append,
+        )
+        lookup = None if keys is None or view.places else keyed_column(dataset, view, keys)
 
-    rows = _converted(read, leaf_rows)
-    if keys is not None and lookup is None:
-        rows = keys.matching(rows)
-    if counted is not None:
-        rows = _counting(rows, dataset, chosen, statistics, counted)
-    return rows if filtered is None else _filtered(rows, filtered, schema)
+        def read() -> Iterator[pa.RecordBatch]:
+            if keys is not None and lookup is not None:
+                matching = keys.matching(
+                    scanner(columns=[lookup, ROW_ID.name]).to_batches(), lookup
+                )
+                rows = keyed_rows(matching, dataset, names, self.num_rows(fragments))
+                if rows is not None:
+                    return rows
+                statistics.clear()
+            every = _every_row(scanner, dataset, view)
+            return every if keys is None or lookup is None else keys.matching(every, lookup)
+
+        rows = _converted(read, leaf_rows)
+        if keys is not None and lookup is None:
+            rows = keys.matching(rows)
+        if counted is not None:
+            rows = _counting(rows, partial(self.num_rows, fragments), statistics, counted)
+        return rows if filtered is None else _filtered(rows, filtered, schema, limit)
+
+    def _scanner(self, num_at_once: int, **options: Any) -> lance.LanceScanner:
+        return self.dataset.scanner(
+            batch_size_bytes=max(_BATCH_BYTES // num_at_once, _LEAST_BYTES),
+            batch_readahead=_BATCH_READAHEAD,
+            fragment_readahead=_FRAGMENT_READAHEAD,
+            io_buffer_size=max(_IO_BUFFER_BYTES // num_at_once, _LEAST_BYTES),
+            **options,
+        )
+
+    def nearest(
+        self, view: LeafView, nearest: Mapping[str, object], columns: Sequence[str]
+    ) -> pa.Table:
+        """Have Lance find the rows nearest to vectors among those that pass the view's filter.
+
+        Args:
+            view: The leaf's own form of the filter.
+            nearest: What Lance's scanner takes under this name.
+            columns: Beside the ids of the rows: ``_distance``, columns of the leaf.
+        """
+        return self.dataset.scanner(
+            columns=list(columns),
+            nearest=dict(nearest),
+            filter=view.condition,
+            prefilter=True,
+            with_row_id=True,
+            disable_scoring_autoprojection=True,
+        ).to_table()
+
+    def take_rows(self, views: LeafViews, ids: Sequence[int]) -> pa.Table:
+        """Read single rows in the columns of the table.
+
+        Args:
+            views: What is requested of this leaf and of others.
+            ids: Lance's ids of the rows, in ascending order.
+
+        Returns:
+            The rows in the order of their ids.
+
+        Raises:
+            LeafMissing: The leaf's files are gone.
+        """
+        view = views.of(self.dataset)
+
+        def read() -> Iterator[pa.RecordBatch]:
+            if not view.names:
+                empty = pa.StructArray.from_buffers(pa.struct([]), len(ids), [None])
+                return iter([pa.RecordBatch.from_struct_array(empty)])
+            if not (view.states_nested_ids or view.has_blobs or view.places):
+                rows = rows_by_id(self.dataset, ids, view.names)
+                return iter(rows.combine_chunks().to_batches())
+            # As of late columns: what is nested is read, and not fetched row by row.
+            chosen = exp.column(ROW_ID.name).isin(*ids).sql(dialect=DataFusion)
+            return _every_row(partial(self.dataset.scanner, filter=chosen), self.dataset, view)
+
+        rows = _converted(read, _LeafRows(self, view.matches, views.schema))
+        return pa.Table.from_batches(rows, views.schema)
+
+    def stored_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        fragments: Sequence[lance.LanceFragment] | None = None,
+        limit: int | None = None,
+        has_addresses: bool = False,
+        has_deleted: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream rows as they are stored, in their order, for what copies or checks files.
+
+        Args:
+            columns: The leaf's own, by its own names; None for all.
+            fragments: Of this leaf; None for all.
+            limit: Most rows that come; None for all.
+            has_addresses: Whether their addresses come, too, as the last column.
+            has_deleted: Whether deleted rows come, too, and with all rows their ids.
+        """
+        scanner = self.dataset.scanner(
+            columns=None if columns is None else list(columns),
+            fragments=fragments,
+            limit=limit,
+            batch_size=DEFAULT_BATCH_SIZE if has_deleted else None,
+            with_row_address=has_addresses,
+            with_row_id=has_deleted,
+            include_deleted_rows=has_deleted,
+            blob_handling="all_binary",
+        )
+        yield from scanner.to_batches()
+
+    def addresses(self, fragments: Sequence[lance.LanceFragment]) -> NDArray[np.int64]:
+        """Give the addresses of the rows of fragments that are there, in order."""
+        read = self.stored_batches([], fragments=fragments, has_addresses=True)
+        parts = [batch.column(ROW_ADDRESS.name).to_numpy().astype(np.int64) for batch in read]
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    def num_rows(self, fragments: tuple[int, int] | None = None) -> int:
+        """Give how many rows there are before any filter, of fragments by their positions."""
+        if fragments is None:
+            return self.dataset.count_rows()
+        chosen = self.dataset.get_fragments()[slice(*fragments)]
+        return sum(fragment.count_rows() for fragment in chosen)
+
+    def count(self, condition: str | None) -> int:
+        """Count the rows that satisfy a condition in the leaf's own names."""
+        return self.dataset.count_rows(condition)
+
+    def table_provider(self) -> lance.FFILanceTableProvider:
+        """Give the leaf as a table of DataFusion, with its own columns."""
+        return lance.FFILanceTableProvider(self.dataset)
 
 
 def _every_row(
@@ -449,42 +550,38 @@ def _beside(
 
 
 def _filtered(
-    batches: Iterator[pa.RecordBatch], filter_sql: str, schema: pa.Schema
+    batches: Iterator[pa.RecordBatch], filter_sql: str, schema: pa.Schema, limit: int | None
 ) -> Iterator[pa.RecordBatch]:
     """Filter rows that have the filter's columns, and give the requested columns of them."""
     from datafusion import SessionContext  # noqa: PLC0415 - a quarter of a second
 
     condition = read_condition(filter_sql)
     query = exp.select(exp.alias_(condition, "is_kept")).from_("rows").sql(dialect=DataFusion)
+    left = sys.maxsize if limit is None else limit
     for batch in batches:
         context = SessionContext()
         plain = batch.schema.remove_metadata()
         rows = pa.RecordBatch.from_arrays(batch.columns, schema=plain)
         context.register_record_batches("rows", [[rows]])
         kept = context.sql(query).to_arrow_table().column(0).combine_chunks()
-        filtered = batch.filter(kept)
+        filtered = batch.filter(kept).slice(0, left)
+        left -= filtered.num_rows
         if filtered.num_rows:
             yield filtered.select(range(len(schema)))
+        if not left:
+            return
 
 
 def _counting(
     batches: Iterator[pa.RecordBatch],
-    dataset: lance.LanceDataset,
-    chosen: Sequence[lance.LanceFragment] | None,
+    num_rows: Callable[[], int],
     statistics: Sequence[ScanStatistics],
     counted: Callable[[int, int], None],
 ) -> Iterator[pa.RecordBatch]:
     """Tell at the end what Lance has counted, which counts rows that it fetches late twice."""
     yield from batches
-    num_rows = _num_rows(dataset, chosen)
     for scan in statistics:
-        counted(min(scan.all_counts.get("rows_scanned", 0), num_rows), scan.bytes_read)
-
-
-def _num_rows(dataset: lance.LanceDataset, chosen: Sequence[lance.LanceFragment] | None) -> int:
-    if chosen is None:
-        return dataset.count_rows()
-    return sum(fragment.count_rows() for fragment in chosen)
+        counted(min(scan.all_counts.get("rows_scanned", 0), num_rows()), scan.bytes_read)
 
 
 def _all_rows(
@@ -507,22 +604,20 @@ def _all_rows(
 class _LeafRows:
     """Makes the requested columns of what Lance reads of a leaf."""
 
-    dataset: lance.LanceDataset
+    source: LeafSource
     matches: Sequence[FieldMatch]
     expected: pa.Schema
-    leaf: str
-    location: str
-    constants: Mapping[str, object] | None
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [self._array(match, batch) for match in self.matches]
-        return convert_batch(arrays, self.matches, self.expected, batch.num_rows, self.leaf)
+        leaf = leaf_name(self.source.dataset)
+        return convert_batch(arrays, self.matches, self.expected, batch.num_rows, leaf)
 
     def _array(self, match: FieldMatch, batch: pa.RecordBatch) -> pa.Array | None:
         if is_metadata_column(match.expected):
-            return metadata_array(
-                match.expected, batch, self.dataset, self.location, self.constants
-            )
+            source = self.source
+            location = source.location or leaf_name(source.dataset)
+            return metadata_array(match.expected, batch, source.dataset, location, source.constants)
         return None if match.stored is None else batch.column(match.stored.name)
 
 
@@ -534,7 +629,7 @@ def _converted(
             if batch.num_rows:  # a batch without rows may come without its columns
                 yield leaf_rows.convert(batch)
     except (OSError, pa.ArrowInvalid) as error:
-        failure = leaf_failure(leaf_rows.dataset, error)
+        failure = leaf_failure(leaf_rows.source.dataset, error)
         if failure is None:
             raise
         raise failure from error
