@@ -541,7 +541,7 @@ def _read_by_provider(view: LeafView, *, is_early: bool, is_closed: bool) -> _Se
         is_early: Whether its filter had better come after all rows.
         is_closed: Whether no filter may reach Lance.
     """
-    if not all(map(_is_expressible, view.matches)):
+    if not view.is_provided or not all(map(_is_expressible, view.matches)):
         return None
     columns = {match.expected.name: _column(match) for match in view.matches}
     if view.condition is None:

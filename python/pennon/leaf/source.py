@@ -7,6 +7,7 @@ Lance decodes a few batches ahead, within a bound in bytes.
 from __future__ import annotations
 
 import hashlib
+import sys
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import lance
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import Cache, storage_identity
@@ -28,7 +30,7 @@ from pennon.leaf.read.metadata_columns import (
 )
 from pennon.leaf.schema.array_conversion import convert_batch
 from pennon.manifest.dataset.select import rows_by_id
-from pennon.predicate.dialect import DataFusion
+from pennon.predicate.dialect import DataFusion, read_condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -351,13 +353,18 @@ class LeafSource:
         view = views.of(dataset, filter_sql)
         if view.is_empty:
             return iter(())
+        filtered, schema = filter_sql if view.is_filtered_here else None, views.schema
+        if filtered is not None:
+            views = views.with_filtered(filtered)
+            view = views.of(dataset)
         leaf_rows, names = _LeafRows(self, view.matches, views.schema), view.names
-        if view.condition is None and not names:
+        if view.condition is None and not names and not view.places:
             num_rows = self.num_rows(fragments)
             return _counted(
                 num_rows if limit is None else min(num_rows, limit), leaf_rows, batch_size
             )
         is_whole = view.condition is None and fragments is None and limit is None
+        is_whole = is_whole and filtered is None
         if is_whole and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
             rows = _converted(partial(_all_rows, dataset, names, counted), leaf_rows)
             return rows if keys is None else keys.matching(rows)
@@ -366,12 +373,12 @@ class LeafSource:
             self._scanner,
             num_at_once,
             filter=view.condition,
-            limit=limit,
+            limit=None if filtered is not None else limit,
             fragments=None if fragments is None else dataset.get_fragments()[slice(*fragments)],
             batch_size=batch_size,
             scan_stats_callback=None if counted is None else statistics.append,
         )
-        lookup = None if keys is None else keyed_column(dataset, view, keys)
+        lookup = None if keys is None or view.places else keyed_column(dataset, view, keys)
 
         def read() -> Iterator[pa.RecordBatch]:
             if keys is not None and lookup is not None:
@@ -382,18 +389,15 @@ class LeafSource:
                 if rows is not None:
                     return rows
                 statistics.clear()
-            late = late_columns(dataset, view)
-            # Among others * means all columns to Lance, and in an expression the one of that name.
-            chosen = {name: f"`{name}`" for name in names} if "*" in names else names
-            every = iter(scanner(columns=chosen, late_materialization=late).to_batches())
+            every = _every_row(scanner, dataset, view)
             return every if keys is None or lookup is None else keys.matching(every, lookup)
 
         rows = _converted(read, leaf_rows)
         if keys is not None and lookup is None:
             rows = keys.matching(rows)
-        if counted is None:
-            return rows
-        return _counting(rows, partial(self.num_rows, fragments), statistics, counted)
+        if counted is not None:
+            rows = _counting(rows, partial(self.num_rows, fragments), statistics, counted)
+        return rows if filtered is None else _filtered(rows, filtered, schema, limit)
 
     def _scanner(self, num_at_once: int, **options: Any) -> lance.LanceScanner:
         return self.dataset.scanner(
@@ -442,12 +446,12 @@ class LeafSource:
             if not view.names:
                 empty = pa.StructArray.from_buffers(pa.struct([]), len(ids), [None])
                 return iter([pa.RecordBatch.from_struct_array(empty)])
-            if not view.states_nested_ids:
+            if not (view.states_nested_ids or view.has_blobs or view.places):
                 rows = rows_by_id(self.dataset, ids, view.names)
                 return iter(rows.combine_chunks().to_batches())
             # As of late columns: what is nested is read, and not fetched row by row.
             chosen = exp.column(ROW_ID.name).isin(*ids).sql(dialect=DataFusion)
-            return iter(self.dataset.scanner(columns=view.names, filter=chosen).to_batches())
+            return _every_row(partial(self.dataset.scanner, filter=chosen), self.dataset, view)
 
         rows = _converted(read, _LeafRows(self, view.matches, views.schema))
         return pa.Table.from_batches(rows, views.schema)
@@ -478,6 +482,7 @@ class LeafSource:
             with_row_address=has_addresses,
             with_row_id=has_deleted,
             include_deleted_rows=has_deleted,
+            blob_handling="all_binary",
         )
         yield from scanner.to_batches()
 
@@ -502,10 +507,69 @@ class LeafSource:
         """Give the leaf as a table of DataFusion, with its own columns."""
         return lance.FFILanceTableProvider(self.dataset)
 
-    @property
-    def is_read_as_stored(self) -> bool:
-        """Whether rows are read in the columns that are written: of blobs, their places are."""
-        return bool(self.dataset.scanner().projected_schema.equals(self.dataset.schema))
+
+def _every_row(
+    scanner: Callable[..., lance.LanceScanner], dataset: lance.LanceDataset, view: LeafView
+) -> Iterator[pa.RecordBatch]:
+    """Read the columns of a view, with the places of blobs where these are requested."""
+    names = view.names or [ROW_ID.name]
+    # Among others * means all columns to Lance, and in an expression the one of that name.
+    columns = {name: f"`{name}`" for name in names} if "*" in names else names
+    rows = scanner(
+        columns=columns,
+        late_materialization=late_columns(dataset, view),
+        blob_handling="all_binary" if view.has_blobs else None,
+    ).to_batches()
+    if not view.places:
+        return iter(rows)
+    blobs = list(dict.fromkeys(blob for blob, _ in view.places.values()))
+    # Of one scan blobs are either bytes or places.
+    places = scanner(columns=blobs, scan_stats_callback=None).to_batches()
+    return _beside(iter(rows), iter(places), view.places)
+
+
+def _beside(
+    batches: Iterator[pa.RecordBatch],
+    others: Iterator[pa.RecordBatch],
+    places: Mapping[str, tuple[str, str]],
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a scan with the places of their blobs, as another scan tells them."""
+    left = pa.Table.from_batches([], pa.schema([]))
+    for batch in batches:
+        while left.num_rows < batch.num_rows:
+            more = pa.Table.from_batches([next(others)])
+            left = pa.concat_tables([left, more]) if left.num_rows else more
+        if not batch.num_rows:
+            continue
+        own, left = left.slice(0, batch.num_rows).combine_chunks(), left.slice(batch.num_rows)
+        columns = [
+            pc.struct_field(own[blob].combine_chunks(), part) for blob, part in places.values()
+        ]
+        names = [*batch.schema.names, *places]
+        yield pa.RecordBatch.from_arrays([*batch.columns, *columns], names=names)
+
+
+def _filtered(
+    batches: Iterator[pa.RecordBatch], filter_sql: str, schema: pa.Schema, limit: int | None
+) -> Iterator[pa.RecordBatch]:
+    """Filter rows that have the filter's columns, and give the requested columns of them."""
+    from datafusion import SessionContext  # noqa: PLC0415 - a quarter of a second
+
+    condition = read_condition(filter_sql)
+    query = exp.select(exp.alias_(condition, "is_kept")).from_("rows").sql(dialect=DataFusion)
+    left = sys.maxsize if limit is None else limit
+    for batch in batches:
+        context = SessionContext()
+        plain = batch.schema.remove_metadata()
+        rows = pa.RecordBatch.from_arrays(batch.columns, schema=plain)
+        context.register_record_batches("rows", [[rows]])
+        kept = context.sql(query).to_arrow_table().column(0).combine_chunks()
+        filtered = batch.filter(kept).slice(0, left)
+        left -= filtered.num_rows
+        if filtered.num_rows:
+            yield filtered.select(range(len(schema)))
+        if not left:
+            return
 
 
 def _counting(

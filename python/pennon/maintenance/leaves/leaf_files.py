@@ -147,6 +147,11 @@ class LeafFiles:
                 needed.update(_introduced(made_by.operation, kind))
         return needed
 
+    def with_blobs(self, files: set[str]) -> set[str]:
+        """Add the blobs beside data files, which Lance keeps in a folder of the file's name."""
+        beside = (path for path in self.sizes if path.count("/") > 1 and path.startswith("data/"))
+        return files | {path for path in beside if f"{path.rpartition('/')[0]}.lance" in files}
+
     def _opened(self, version: int) -> lance.LanceDataset:
         try:
             return open_own_leaf(self.root, self.place, version, self.storage_options)
