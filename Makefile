@@ -83,9 +83,10 @@ check: $(INSTALLED) $(JAR) ## formatting, lint, types, javac's lint, the example
 	@TMPDIR=$(EXAMPLES) $(BIN)/python -m pytest -q --doctest-modules python/pennon
 	@rm -rf $(EXAMPLES)
 
-docs: $(INSTALLED) ## write build/conformance.md, which tests hold which sentence of the specification, and the picture of imports
+docs: $(INSTALLED) ## write build/conformance.md, which tests hold which sentence of the specification, the picture of imports, and what workers compute
 	@$(BIN)/python -m tests.conformance.document
 	@$(BIN)/python -m tests.import_picture
+	@$(BIN)/python -m tests.function_page
 
 wire: $(INSTALLED) ## write the declared messages for the jar, and the golden ones, from their dataclasses
 	@$(BIN)/python -m tests.worker.wire_declaration

@@ -36,10 +36,11 @@ from pennon.plan import (
 )
 from pennon.predicate.condition import Declined
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.expressions.functions import Unit, asked_of_times
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.expressions.value_ranges import ValueRange
 from pennon.predicate.typed import NTZ, ZONED, SparkExpression, cast
-from pennon.predicate.values.literals import arrow_type, literal_value
+from pennon.predicate.values.literals import arrow_type
 from pennon.transforms.registry import composed_of
 
 if TYPE_CHECKING:
@@ -118,19 +119,6 @@ _INSTANTS: Final = "r0"
 # Years with all of their hours, for some twenty years of partitions.
 _MOST_INSTANTS: Final = 200_000
 _NUMPY_UNITS: Final = {"year": "Y", "month": "M", "day": "D", "hour": "h"}
-_DAY: Final = "day"
-_HOUR: Final = "hour"
-_DAY_PARTS: Final = frozenset(
-    {
-        *("YEAR", "QUARTER", "MONTH", "WEEK", "WEEKOFYEAR", "DAY", "DAYOFMONTH", "DAYOFYEAR"),
-        *("DOY", "DAYOFWEEK", "DOW", "WEEKDAY", "DAYOFWEEK_ISO"),
-    }
-)
-_DAY_UNITS: Final = frozenset(
-    {"YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK", "DAY", "DD"}
-)
-_DAY_LETTERS: Final = frozenset("yMd")
-_HOUR_LETTERS: Final = _DAY_LETTERS | {"H"}
 _FIRST_YEAR: Final = 1
 _END_YEAR: Final = 10_000
 
@@ -278,7 +266,7 @@ class PartitionTimes:
         except Declined:
             return None
         spans = self.spans[column]
-        times = _times_within(spans, 24 if unit is _DAY else 1)
+        times = _times_within(spans, 24 if unit is Unit.DAY else 1)
         if times is None:
             return None
         # The last of them is that of NULL, which every partition of NULL has.
@@ -302,20 +290,20 @@ class PartitionTimes:
         at = np.where(spans.is_null, len(times.hours), times.starts[times.span_of])
         return values.combine_chunks().take(pa.array(at))
 
-    def _unit(self, node: exp.Expr) -> str | None:
+    def _unit(self, node: exp.Expr) -> Unit | None:
         """What an expression asks of its times: the day, or the hour; None for more."""
         name = self._time(node)
         if name is not None:
-            return _DAY if pa.types.is_date(self.types[name]) else None
-        unit = _unit_taken(node)
-        if unit is not None and any(
-            self._time(child) is not None for child in node.iter_expressions()
-        ):
-            return unit
-        units = [self._unit(child) for child in node.iter_expressions() if child.find(exp.Column)]
+            return Unit.DAY if pa.types.is_date(self.types[name]) else None
+        asked = asked_of_times(node)
+        units = [
+            asked.unit if asked is not None and self._time(child) is not None else self._unit(child)
+            for child in node.iter_expressions()
+            if child.find(exp.Column)
+        ]
         if not units or None in units:
             return None
-        return _HOUR if _HOUR in units else _DAY
+        return Unit.HOUR if Unit.HOUR in units else Unit.DAY
 
     def _time(self, node: exp.Expr) -> str | None:
         """Name the column that a node is, or is as a timestamp of the same time."""
@@ -327,31 +315,6 @@ class PartitionTimes:
             case exp.Cast() if arrow_type(node.to) in (NTZ, ZONED):
                 return self._time(node.this)
         return None
-
-
-def _unit_taken(node: exp.Expr) -> str | None:
-    """What a function takes of a time that it is given; None where that may be more."""
-    name, days, hours = "", _DAY_UNITS, frozenset({"HOUR"})
-    match node:
-        case exp.TsOrDsToDate() | exp.Year() | exp.Month() | exp.Quarter() | exp.LastDay():
-            return _DAY
-        case exp.Cast() if arrow_type(node.to) == pa.date32():
-            return _DAY
-        case exp.Extract():
-            name, days = node.name.upper(), _DAY_PARTS
-        case exp.TimestampTrunc() | exp.DateTrunc():
-            unit = node.args.get("unit")
-            name = "" if unit is None else unit.name.upper()
-        case exp.Anonymous() if node.name.lower() == "date_format":
-            pattern = literal_value(node.expressions[-1])
-            text = "?" if pattern is None or not pattern.is_valid else str(pattern.as_py())
-            letters = set(text) - set("-/.:, _")
-            if letters <= _DAY_LETTERS:
-                return _DAY
-            return _HOUR if letters <= _HOUR_LETTERS else None
-    if name in days:
-        return _DAY
-    return _HOUR if name in hours else None
 
 
 @dataclass(frozen=True, slots=True)
