@@ -11,7 +11,6 @@ NULL rules: the partition of NULL has the value of the expression for NULL.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -38,7 +37,6 @@ from pennon.predicate.condition import Declined
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.functions import Unit, asked_of_times
 from pennon.predicate.expressions.typed_expression import typed_expression
-from pennon.predicate.expressions.value_ranges import ValueRange
 from pennon.predicate.typed import NTZ, ZONED, SparkExpression, cast
 from pennon.predicate.values.literals import arrow_type
 from pennon.transforms.registry import composed_of
@@ -50,6 +48,7 @@ if TYPE_CHECKING:
 
     from pennon.plan import Column, PlanNode
     from pennon.predicate.condition import Semantics
+    from pennon.predicate.expressions.intervals import Ends
     from pennon.spec.partition_spec import PartitionSpec
 
 __all__ = ["SPEC_VERSION", "PartitionTimes", "TimeSpans", "time_spans"]
@@ -60,7 +59,7 @@ __all__ = ["SPEC_VERSION", "PartitionTimes", "TimeSpans", "time_spans"]
 # NULL rules: a range is that of the values that are not NULL; an outer join adds none to them.
 
 
-def range_below(nodes: Sequence[PlanNode], position: int, column: str) -> ValueRange | None:
+def range_below(nodes: Sequence[PlanNode], position: int, column: str) -> Ends | None:
     """Find the range of a column of an operator's input, or of one of its inputs.
 
     Args:
@@ -72,7 +71,7 @@ def range_below(nodes: Sequence[PlanNode], position: int, column: str) -> ValueR
     return next(filter(None, ranges), None)
 
 
-def known_range(nodes: Sequence[PlanNode], position: int, attribute: int) -> ValueRange | None:
+def known_range(nodes: Sequence[PlanNode], position: int, attribute: int) -> Ends | None:
     """Find the range of an attribute at an operator.
 
     Args:
@@ -88,8 +87,7 @@ def known_range(nodes: Sequence[PlanNode], position: int, attribute: int) -> Val
     match nodes[position]:
         case Scan(columns=columns, bounds=bounds):
             names = [column.name for column in columns if column.id == attribute]
-            stated = bounds(names[0]) if names else None
-            return None if stated is None else ValueRange(*map(Fraction, stated))
+            return bounds(names[0]) if names else None
         case Project(child=child, renamed=pairs) | Expand(child=child, columns=pairs):
             source = dict(pairs).get(attribute)
         case Group(child=child, columns=pairs):
@@ -108,7 +106,7 @@ def known_range(nodes: Sequence[PlanNode], position: int, attribute: int) -> Val
             known = [one for one in ranges if one is not None]
             if not known or len(known) < len(children):
                 return None
-            return ValueRange(min(one.low for one in known), max(one.high for one in known))
+            return min(low for low, _ in known), max(high for _, high in known)
         case _:
             return None
     return None if source is None else known_range(nodes, child, source)

@@ -9,7 +9,8 @@ The table is the page ``docs/functions.md``, too, which ``make docs`` writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import decimal
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -17,13 +18,14 @@ from typing import Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.condition import Declined
-from pennon.predicate.expressions import arithmetic, calls, parsed_texts
+from pennon.predicate.condition import Declined, reference_path
+from pennon.predicate.expressions import arithmetic, calls, intervals, parsed_texts
 from pennon.predicate.expressions import number_functions as numbers
 from pennon.predicate.expressions import text_functions as texts
 from pennon.predicate.expressions import time_functions as times
 from pennon.predicate.expressions import time_spans as spans
 from pennon.predicate.expressions.calls import Compile, Reader, by_name, name_of, of, typed_by
+from pennon.predicate.expressions.intervals import Interval, Rule, of_operands
 from pennon.predicate.typed import Typed
 from pennon.predicate.values.literals import arrow_type, literal_value
 from pennon.predicate.values.time_units import MICROS_PER_SECOND
@@ -74,11 +76,15 @@ class Facts:
         nulls: When it is NULL.
         order: In which order Spark computes its operands.
         asks: What it asks of a time, by the expression; None for more than the hour.
+        bounds: What it can be, by what its operands can be; None where nothing is known.
+        is_total: Whether it is an error only where an operand is.
     """
 
     nulls: Nulls = Nulls.STRICT
     order: Order = Order.UNKNOWN
     asks: Callable[[exp.Expr], Asked | None] | None = None
+    bounds: Rule | None = None
+    is_total: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +154,54 @@ def is_null_of_null(node: exp.Expr) -> bool:
     return function is not None and function.facts.nulls is not Nulls.OWN
 
 
+def is_total(node: exp.Expr) -> bool:
+    """Whether an expression is an error only where an operand is."""
+    function = function_of(node)
+    return function is not None and function.facts.is_total
+
+
+# More digits than the product of two of the widest decimals has, so that none is rounded.
+_EXACT_DIGITS: Final = decimal.Context(prec=400, traps=[decimal.Inexact, decimal.InvalidOperation])
+
+
+def interval_of(
+    node: exp.Expr, columns: Mapping[tuple[str, ...], Interval], count: int
+) -> Interval | None:
+    """Find what an expression can be.
+
+    Args:
+        node: As DataFusion computes it.
+        columns: What its columns can be, by their paths.
+        count: Of how many leaves.
+
+    Returns:
+        What it can be in each; None where its form is not known.
+
+    Example:
+        >>> byte = Interval.of_range(pa.int8(), (1, 5))
+        >>> doubled = exp.Add(this=exp.column("a"), expression=exp.column("a"))
+        >>> interval_of(doubled, {("a",): byte}, 1).upper.tolist()
+        [10]
+    """
+
+    def of(inner: exp.Expr) -> Interval | None:
+        literal = literal_value(inner)
+        if literal is not None:
+            return Interval.of_literal(literal, count)
+        path = reference_path(inner)
+        if path is not None:
+            return columns.get(path)
+        if isinstance(inner, exp.Anonymous) and inner.name.lower() == "greatest":
+            (*_, only) = inner.expressions  # it stands for its only value
+            return of(only) if len(inner.expressions) == 1 else None
+        function = function_of(inner)
+        rule = None if function is None else function.facts.bounds
+        return None if rule is None else rule(inner, of)
+
+    with decimal.localcontext(_EXACT_DIGITS):
+        return of(node)
+
+
 # What functions ask of a time.
 
 _DAYS: Final = Asked(Unit.DAY)
@@ -199,9 +253,23 @@ def _asks_by_letters(node: exp.Expr) -> Asked | None:
 
 _ALL: Final = Facts(Nulls.OWN, Order.ALL)
 _OWN: Final = Facts(Nulls.OWN)
-_EXACT: Final = Facts(Nulls.EXACT)
+_LOGIC: Final = replace(_ALL, bounds=intervals.connected, is_total=True)
+_NOT: Final = Facts(bounds=intervals.inverted, is_total=True)
+_COMPARED: Final = Facts(
+    order=Order.LEFT_FIRST, bounds=of_operands(intervals.compared), is_total=True
+)
+_NULL_SAFE: Final = replace(_ALL, bounds=of_operands(intervals.null_safe_equal), is_total=True)
+_IS_NULL: Final = replace(_OWN, bounds=of_operands(intervals.is_null), is_total=True)
+_LISTED: Final = replace(_OWN, bounds=intervals.listed)
+_BETWEEN: Final = replace(_OWN, is_total=True)
+_CHOSEN: Final = replace(_ALL, bounds=intervals.chosen)
+_FIRST_VALID: Final = replace(_ALL, bounds=intervals.first_valid)
+_CAST: Final = Facts(asks=_asks_by_target, bounds=of_operands(intervals.cast))
+_ENCLOSED: Final = Facts(Nulls.EXACT, bounds=of_operands(intervals.same), is_total=True)
+_SIGN: Final = Facts(Nulls.EXACT, bounds=of_operands(intervals.negated))
+_MAGNITUDE: Final = Facts(bounds=of_operands(intervals.magnitude))
 _LEFT_FIRST: Final = Facts(order=Order.LEFT_FIRST)
-_SUM: Final = Facts(Nulls.EXACT, Order.LEFT_FIRST)
+_SUM: Final = Facts(Nulls.EXACT, Order.LEFT_FIRST, bounds=of_operands(intervals.arithmetic))
 _DIVISION: Final = Facts(order=Order.DIVISOR_FIRST)
 _DAY: Final = Facts(asks=_asks_day)
 _DAY_LEFT_FIRST: Final = replace(_DAY, order=Order.LEFT_FIRST)
@@ -241,36 +309,36 @@ def _since(name: str, node: type[exp.Expr], unit: str) -> Function:
 
 
 _CHOICES: Final = (
-    _row("AND, OR", (exp.And, exp.Or), "two BOOLEANs → BOOLEAN", None, _ALL),
-    _row("NOT, !", exp.Not, "BOOLEAN → BOOLEAN", None),
+    _row("AND, OR", (exp.And, exp.Or), "two BOOLEANs → BOOLEAN", None, _LOGIC),
+    _row("NOT, !", exp.Not, "BOOLEAN → BOOLEAN", None, _NOT),
     _row(
         "=, <>, <, <=, >, >=",
         (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
         "two values of one type → BOOLEAN",
         calls.compared,
-        _LEFT_FIRST,
+        _COMPARED,
     ),
-    _row("<=>", (exp.NullSafeEQ, exp.NullSafeNEQ), "as =", calls.compared, _ALL),
-    _row("IS NULL, isnull", exp.Is, "any → BOOLEAN", None, _OWN),
-    _row("IN", exp.In, "a value, a list → BOOLEAN", None, _OWN, left="lists of queries"),
-    _row("BETWEEN", exp.Between, "three values of one type → BOOLEAN", None, _OWN),
-    _row("CASE", exp.Case, "branches of one type → their type", None, _ALL),
+    _row("<=>", (exp.NullSafeEQ, exp.NullSafeNEQ), "as =", calls.compared, _NULL_SAFE),
+    _row("IS NULL, isnull", exp.Is, "any → BOOLEAN", None, _IS_NULL),
+    _row("IN", exp.In, "a value, a list → BOOLEAN", None, _LISTED, left="lists of queries"),
+    _row("BETWEEN", exp.Between, "three values of one type → BOOLEAN", None, _BETWEEN),
+    _row("CASE", exp.Case, "branches of one type → their type", None, _CHOSEN),
     _row("if, nvl2", exp.If, "as CASE", None, _ALL),
     _row("nullif", exp.Nullif, _ALIKE, None, _ALL),
-    _row("coalesce, ifnull, nvl", exp.Coalesce, _ALIKE, None, _ALL),
+    _row("coalesce, ifnull, nvl", exp.Coalesce, _ALIKE, None, _FIRST_VALID),
     _row("greatest, least", (exp.Greatest, exp.Least), _ALIKE, calls.extreme, _ALL),
-    _row("CAST, try_cast", (exp.Cast, exp.TryCast), "below", None, Facts(asks=_asks_by_target)),
-    _row("( )", exp.Paren, "any", None, _EXACT),
+    _row("CAST, try_cast", (exp.Cast, exp.TryCast), "below", None, _CAST),
+    _row("( )", exp.Paren, "any", None, _ENCLOSED),
 )
 _NUMBERS: Final = (
     _row("+, -", (exp.Add, exp.Sub), "two numbers; a time, an interval", calls.sum_of, _SUM),
     _row("*", exp.Mul, "two numbers", calls.sum_of, _SUM),
-    _row("-, a sign", exp.Neg, "number", of(arithmetic.negated, "this", session=True), _EXACT),
+    _row("-, a sign", exp.Neg, "number", of(arithmetic.negated, "this", session=True), _SIGN),
     _row("/", exp.Div, "two numbers", calls.quotient, _DIVISION, left="38 digits and more"),
     _row("div", exp.IntDiv, "integers", calls.on_numbers(numbers.whole_quotient), _DIVISION),
     _row("%, mod", exp.Mod, "two numbers", calls.on_numbers(numbers.remainder), _DIVISION),
     _row("pmod", "pmod", "integers", by_name(numbers.positive_remainder, 2, session=True)),
-    _row("abs", exp.Abs, "number", of(arithmetic.magnitude, "this", session=True)),
+    _row("abs", exp.Abs, "number", of(arithmetic.magnitude, "this", session=True), _MAGNITUDE),
     _row("round", exp.Round, "number, digits", calls.rounded, left="FLOAT; negative digits"),
     _row("floor, ceil", (exp.Floor, exp.Ceil), "number", calls.next_whole, left="digits"),
     _row("sign", exp.Sign, "number → DOUBLE", of(numbers.sign, "this", session=True)),

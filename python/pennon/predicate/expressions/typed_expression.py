@@ -31,7 +31,15 @@ from pennon.predicate.condition import Declined, operands
 from pennon.predicate.expressions.arithmetic import common_number
 from pennon.predicate.expressions.casts import converted, tried
 from pennon.predicate.expressions.floats import comparable, compared, is_zero
-from pennon.predicate.expressions.functions import Nulls, Order, compiled, function_of
+from pennon.predicate.expressions.functions import (
+    Nulls,
+    Order,
+    compiled,
+    function_of,
+    interval_of,
+    is_total,
+)
+from pennon.predicate.expressions.intervals import Interval
 from pennon.predicate.normalize import MOST_TUPLES
 from pennon.predicate.typed import (
     INTEGER_DIGITS,
@@ -60,6 +68,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pennon.predicate.condition import Semantics
+    from pennon.predicate.expressions.intervals import Ends
 
 # Columns of a query are called so, and texts are searched for them by name.
 _OF_QUERIES: Final = re.compile(r"[a-z]\d+")
@@ -169,6 +178,40 @@ def typed_key(
 ) -> exp.Expr:
     """Read an equality by which a join finds partners: both sides are computed of every row."""
     return _Reader(columns, semantics).value(equality.unnest()).tree
+
+
+def may_fail(
+    node: exp.Expr,
+    columns: Mapping[str, pa.DataType],
+    semantics: Semantics,
+    known: Callable[[str], Ends | None],
+) -> bool:
+    """Whether an expression may be an error for values that its columns can have.
+
+    Args:
+        node: The expression, in Spark's SQL.
+        columns: The types of the columns.
+        semantics: The session's.
+        known: The least and the greatest value of a column, by its name; None where nothing is
+            known of it but its type.
+
+    Raises:
+        Declined: A part of it is not known to be computed as Spark does.
+    """
+    value = typed_expression(node, columns, semantics)
+    if not value.can_fail:
+        return False
+    if is_total(node):
+        parts = node.iter_expressions()
+        return any(may_fail(part, columns, semantics, known) for part in parts)
+    names = {column.name for column in value.tree.find_all(exp.Column) if column.name in columns}
+    given: dict[tuple[str, ...], Interval] = {}
+    for name in names:
+        column = Interval.of_range(columns[name], known(name))
+        if column is not None:
+            given[(name,)] = column
+    interval = interval_of(value.tree, given, 1)
+    return interval is None or bool(interval.is_open[0])
 
 
 class _Reader:
