@@ -90,6 +90,9 @@ docs: $(INSTALLED) ## write build/conformance.md, which tests hold which sentenc
 wire: $(INSTALLED) ## write the declared messages for the jar, and the golden ones, from their dataclasses
 	@$(BIN)/python -m tests.worker.wire_declaration
 
+golden: $(INSTALLED) $(JAR) ## record what Spark answers for tests/golden/expressions, to compare workers with
+	@$(BIN)/python -m tests.spark.expressions.golden
+
 format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)
@@ -210,4 +213,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: bench-groups bench-in-spark help wire test-deployments dist setup jar demo test test-fast test-python check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-examples torture-rows torture-statements torture-commits torture-pauses torture-races clean
+.PHONY: golden bench-groups bench-in-spark help wire test-deployments dist setup jar demo test test-fast test-python check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-examples torture-rows torture-statements torture-commits torture-pauses torture-races clean
