@@ -23,17 +23,16 @@ from pennon.execution.fragment import read_by_lance
 from pennon.leaf import LeafViews
 from pennon.leaf.dataset import leaf_failure
 from pennon.leaf.read.metadata_columns import ROW_ID
-from pennon.leaf.read.scan import take_rows
 from pennon.search.search_plan import DISTANCE, QUERY_INDEX
 from pennon.search.vectors import distances, is_vector, known_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    import lance
     import numpy.typing as npt
 
     from pennon.leaf.read.leaf_view import LeafView
+    from pennon.leaf.read.source import LeafSource
     from pennon.search.search_plan import SearchLeaf, SearchPlan
 
 __all__ = ["CANDIDATES", "merge", "nearest_rows", "search_leaves", "take"]
@@ -208,19 +207,19 @@ class _LeafSearch:
         is_of_lance = residual in self.residuals_of_lance and plan.metric.is_lances(plan.vector)
         if leaf.ordinal in self.compared or not is_of_lance:
             return _compared(plan, leaf, num_rows)
-        dataset = _opened(plan, leaf)
-        view = self.views.of(dataset, residual)
+        source = _opened(plan, leaf)
+        view = self.views.of(source.dataset, residual)
         (match,) = view.matches
         if view.is_empty or (match.stored is None and not plan.has_default):
             return CANDIDATES.empty_table()
         if match.stored is None or not _is_alike(match.stored.arrow.type, plan.vector.type):
             return _compared(plan, leaf, num_rows)
         try:
-            rows = scan_nearest(plan, dataset, view, num_rows)
+            rows = scan_nearest(plan, source, view, num_rows)
         except (ValueError, OSError) as error:
             if _REFUSED in str(error) and residual is not None:
                 return _compared(plan, leaf, num_rows)  # which tells what of the filter it is
-            failure = leaf_failure(dataset, error)
+            failure = leaf_failure(source.dataset, error)
             if failure is None:
                 raise
             raise failure from error
@@ -237,18 +236,16 @@ def _is_alike(stored: pa.DataType, expected: pa.DataType) -> bool:
     )
 
 
-def _opened(plan: SearchPlan, leaf: SearchLeaf) -> lance.LanceDataset:
+def _opened(plan: SearchPlan, leaf: SearchLeaf) -> LeafSource:
     return _relation(plan, leaf).opened(leaf.read)
 
 
-def scan_nearest(
-    plan: SearchPlan, dataset: lance.LanceDataset, view: LeafView, num_rows: int
-) -> pa.Table:
+def scan_nearest(plan: SearchPlan, source: LeafSource, view: LeafView, num_rows: int) -> pa.Table:
     """Have Lance find the rows of a leaf nearest to the queries, the filter first.
 
     Args:
         plan: The search.
-        dataset: The leaf at the version to read.
+        source: The leaf at the version to read.
         view: The column that is searched as the leaf has it, and the filter.
         num_rows: How many rows are found for each query, at most.
 
@@ -270,14 +267,7 @@ def scan_nearest(
         nearest["minimum_nprobes"] = options.nprobes
     if options.ef is not None:
         nearest["ef"] = max(options.ef, num_rows)
-    return dataset.scanner(
-        columns=[DISTANCE.name],
-        nearest=nearest,
-        filter=view.condition,
-        prefilter=True,
-        with_row_id=True,
-        disable_scoring_autoprojection=True,
-    ).to_table()
+    return source.nearest(view, nearest, [DISTANCE.name])
 
 
 def _compared(plan: SearchPlan, leaf: SearchLeaf, num_rows: int) -> pa.Table:
@@ -373,7 +363,7 @@ def _taken(
     def taken(place: _Place) -> pa.Table:
         ordinal, positions = place
         distinct, inverse = np.unique(ids[positions], return_inverse=True)
-        dataset = _opened(plan, by_ordinal[ordinal])
-        return take_rows(dataset, views, distinct.tolist()).take(inverse)
+        source = _opened(plan, by_ordinal[ordinal])
+        return source.take_rows(views, distinct.tolist()).take(inverse)
 
     return places, list(at_once(taken, places))
