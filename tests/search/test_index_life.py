@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pytest
 from tests.torture.searches import (
     DIMENSION,
@@ -225,6 +226,31 @@ def test_an_index_that_cannot_be_is_told_in_one_sentence(tmp_path: Path) -> None
     with pytest.raises(IndexNotFound, match="it has none"):
         table.refresh_indexes("v_idx")
     assert table.refresh().version == before
-    with pytest.raises(IndexRefused, match="Lance says"):
-        table.create_index("v", "IVF_PQ", min_bytes=0, num_sub_vectors=3)
+    with pytest.raises(IndexRefused, match="divides vectors into 3, and v has 8"):
+        table.create_index("v", "IVF_PQ", num_sub_vectors=3)
+    with pytest.raises(IndexRefused, match=r"/t: Lance says "):
+        table.create_index("text", "INVERTED", language="of nobody")
     assert table.indexes() == []
+
+
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP", "ZONEMAP", "BLOOMFILTER"])
+def test_an_index_takes_odd_values_for_what_they_are(tmp_path: Path, kind: str) -> None:
+    """NaN, both zeros, infinities and NULL, and texts that are patterns, as without an index."""
+    drawn = random.Random(11)  # noqa: S311 - test data
+    floats = [None, float("nan"), 0.0, -0.0, 1.5, -1.5, float("inf"), float("-inf"), 1e-300]
+    texts = [None, "", "a", "A", "a%", "a_b", "ü", "z" * 40]
+    schema = pa.schema({"id": pa.int64(), "f": pa.float64(), "s": pa.string()})
+    table = pennon.create(tmp_path / "t", schema)
+    table.append(
+        [{"id": at, "f": drawn.choice(floats), "s": drawn.choice(texts)} for at in range(400)]
+    )
+    conditions = (
+        *("f = 0D", "f = -0D", "f > 1D", "f < 0D", "f = double('NaN')", "f >= double('NaN')"),
+        *("NOT (f > 1D)", "f IN (0D, 1.5D)", "f NOT IN (0D)", "f IS NULL", "f <> 1.5D"),
+        *("s = 'a'", "s > 'a'", "s LIKE 'a%'", "s = ''", "s IN ('a', 'ü')", "NOT (s LIKE '%a%')"),
+        *("s <> 'a' OR s IS NULL", "lower(s) = 'a'", "f = 0D AND s < 'b'"),
+    )
+    before = {where: scanned(tmp_path / "t", where) for where in conditions}
+    table.create_index("f", kind, min_bytes=0)
+    table.create_index("s", kind, min_bytes=0)
+    assert {where: scanned(tmp_path / "t", where) for where in conditions} == before

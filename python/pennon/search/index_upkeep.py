@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.errors import IndexAlreadyExists, IndexNotFound, PennonError, WriteConflict
+from pennon.errors import (
+    IndexAlreadyExists,
+    IndexNotFound,
+    IndexRefused,
+    PennonError,
+    WriteConflict,
+)
 from pennon.leaf.dataset import leaf_indexes, leaves_at_once, open_own_leaf
 from pennon.leaf.write.leaf_commit import files_by_fragment
 from pennon.manifest import ManifestCommitted, Snapshot
@@ -32,7 +38,7 @@ from pennon.transaction import Committed, Conflicted, Transaction
 from pennon.transaction.staging.staged import leaf_states
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     import lance
     from lance.dataset import Index
@@ -293,10 +299,19 @@ def _in_leaves(
     for first in range(0, len(object_ids), _LEAVES_OF_COMMIT):
         some = object_ids[first : first + _LEAVES_OF_COMMIT]
         states = leaf_states(snapshot, some)
-        with ThreadPoolExecutor(most) as pool:
+        with ThreadPoolExecutor(most) as pool, _of_table(table):
             built = list(pool.map(partial(build, snapshot), states.values()))
         snapshot = _committed(snapshot, table, [one for one in built if one is not None])
     return snapshot
+
+
+@contextlib.contextmanager
+def _of_table(table: str) -> Iterator[None]:
+    """Tell of the table, and not of a leaf of it."""
+    try:
+        yield
+    except IndexRefused as error:
+        raise IndexRefused(**{**error.parameters, "table": table}) from error
 
 
 def _committed(snapshot: Snapshot, table: str, built: Sequence[_Built]) -> Snapshot:
