@@ -12,6 +12,7 @@ them, and ``pennon.planning`` looks up what they mean.
 from __future__ import annotations
 
 import hashlib
+import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -302,12 +303,12 @@ class Snapshot:
         if (version is not None or timestamp is not None) and not has_specs(manifest.metadata):
             manifest = when_made(location, manifest, options)
         snapshot = _snapshot_of(location, manifest, options)
-        _SEEN.keep(replace(snapshot.key, table=""), snapshot)
+        _SEEN.keep(replace(snapshot.key, table=""), (snapshot, time.monotonic()))
         return snapshot
 
     @staticmethod
     def seen(location: str, version: int, storage_options: StorageOptions) -> Snapshot | None:
-        """Give a version that this process has opened before, be it there still or not.
+        """Give a version that this process has opened within the last minute.
 
         Args:
             location: Path or URL of the namespace.
@@ -315,10 +316,11 @@ class Snapshot:
             storage_options: What it was opened with.
 
         Returns:
-            The last one of that number at the location, whatever table it is of; None where it is
-            not kept.
+            The last one of that number at the location, whatever table it is of.
         """
-        return _SEEN.peek(TableKey(location, version, "", storage_identity(storage_options)))
+        key = TableKey(location, version, "", storage_identity(storage_options))
+        snapshot, opened = _SEEN.peek(key) or (None, 0.0)
+        return snapshot if time.monotonic() - opened < _SEEN_SECONDS else None
 
     @property
     def key(self) -> TableKey:
@@ -542,7 +544,10 @@ _SNAPSHOTS: Cache[Snapshot] = Cache(
     max_bytes=64 * _SNAPSHOT_BYTES,
     weigh=lambda snapshot: _SNAPSHOT_BYTES + sum(map(len, snapshot.metadata.values())),
 )
-_SEEN: Final[Cache[Snapshot]] = Cache("versions seen", max_bytes=64, weigh=lambda _: 1)
+_SEEN_SECONDS: Final = 60
+_SEEN: Final[Cache[tuple[Snapshot, float]]] = Cache(
+    "versions seen", max_bytes=64, weigh=lambda _: 1
+)
 
 
 def _snapshot_of(
