@@ -8,7 +8,6 @@ Lance remembers of the files of all of them has one bound.
 
 from __future__ import annotations
 
-import struct
 import tempfile
 import time
 from dataclasses import dataclass
@@ -19,7 +18,12 @@ import lance
 from lance.file import LanceFileSession
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
-from pennon.caching.lance_sessions import forget_sessions, lance_session
+from pennon.caching.lance_sessions import (
+    file_session,
+    forget_sessions,
+    lance_session,
+    manifest_in,
+)
 from pennon.errors import LeafMissing, LeafReadAtReference, StorageFailure, StoreSettingInvalid
 from pennon.manifest.dataset.storage import is_not_found, storage_failure
 from pennon.settings import STORE_LEAVES, from_environment
@@ -57,12 +61,6 @@ _MOST_ASKED_FOR: Final = 16
 # A leaf's files on a store are asked for once in so many seconds by a process that builds on it.
 _ASKED_AGAIN_SECONDS: Final = 3600
 _checked: Final[Cache[bool]] = Cache("leaves with files", max_bytes=1 << 16, weigh=lambda _: 1)
-# The client of a store is dear to make, and each has connections of its own.
-_sessions: Final[Cache[LanceFileSession]] = Cache("stores", max_bytes=64, weigh=lambda _: 1)
-# The end of a manifest's file: where the manifest begins, the format's version, and who wrote it.
-_FOOTER: Final = struct.Struct("<QHH4s")
-_LENGTH: Final = struct.Struct("<I")
-_MAGIC: Final = b"LANC"
 _opened: Final[Cache[lance.LanceDataset]] = Cache(
     "opened leaves",
     max_bytes=_OPENED_BYTES,
@@ -217,7 +215,7 @@ def _open(
     uri = leaf_uri(root, location)
     options = dict(storage_options) if storage_options else None
     if "://" in uri and "://" not in location and version is not None and version >= FIRST_DETACHED:
-        manifest = _manifest(root, f"{location}/_versions/d{version}.manifest", options, storage)
+        manifest = _manifest(root, f"{location}/_versions/d{version}.manifest", options)
         if manifest is not None:
             return lance.LanceDataset(
                 uri,
@@ -239,9 +237,7 @@ def _open(
         raise LeafMissing(leaf=location, table=root, version=at) from error
 
 
-def _manifest(
-    root: str, path: str, storage_options: dict[str, str] | None, storage: str
-) -> bytes | None:
+def _manifest(root: str, path: str, storage_options: dict[str, str] | None) -> bytes | None:
     """Read what a version of a leaf is by one request; Lance asks for the file's size before.
 
     Returns:
@@ -250,23 +246,11 @@ def _manifest(
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "manifest")
         try:
-            _session(root, storage_options, storage).download_file(path, str(copy))
+            file_session(root, storage_options).download_file(path, str(copy))
             content = copy.read_bytes()
         except (OSError, ValueError):
             return None
-    if len(content) < _FOOTER.size:
-        return None
-    start, _, _, magic = _FOOTER.unpack_from(content, len(content) - _FOOTER.size)
-    if magic != _MAGIC or start + _LENGTH.size > len(content):
-        return None
-    (length,) = _LENGTH.unpack_from(content, start)
-    manifest = content[start + _LENGTH.size :][:length]
-    return manifest if len(manifest) == length else None
-
-
-def _session(root: str, storage_options: dict[str, str] | None, storage: str) -> LanceFileSession:
-    key = TableKey(root.rstrip("/"), 0, "", storage)
-    return _sessions.find(key, lambda: LanceFileSession(root, storage_options))
+    return manifest_in(content)
 
 
 def keep_opened(
@@ -349,13 +333,12 @@ def are_there(
         paths: Below its ``data``.
         storage_options: Given to Lance.
     """
-    options = dict(storage_options or {}) or None
     names = {f"data/{path}" for path in paths}
     if "://" in uri and len(names) <= _MOST_ASKED_FOR:
         root, _, leaf = uri.rstrip("/").rpartition("/")
-        session = _session(root, options, storage_identity(storage_options))
+        session = file_session(root, storage_options)
         return all(session.contains(f"{leaf}/{name}") for name in names)
-    session = LanceFileSession(uri, storage_options=options)
+    session = LanceFileSession(uri, storage_options=dict(storage_options or {}) or None)
     if len(names) > _MOST_ASKED_FOR:
         return names <= set(session.list("data"))
     return all(map(session.contains, names))

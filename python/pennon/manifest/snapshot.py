@@ -28,6 +28,7 @@ from sqlglot import exp
 
 from pennon.arguments import check_process
 from pennon.caching import LOOK, Cache, TableKey, storage_identity, version_identity
+from pennon.caching.lance_sessions import near
 from pennon.errors import SnapshotNotFound, TableMadeAnew
 from pennon.manifest.dataset.select import LeafQuery, newest_versions
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers
@@ -329,6 +330,11 @@ class Snapshot:
         return TableKey(self.location, self.version, self.identity, storage)
 
     @property
+    def rows(self) -> lance.LanceDataset:
+        """The Lance table at ``version`` to read rows of; of a store mostly a copy."""
+        return near(self.manifest, self.key, self.storage_options)
+
+    @property
     def names_leaf_versions(self) -> bool:
         """Whether the manifest says of every leaf at which version it is read.
 
@@ -410,7 +416,7 @@ class Snapshot:
         """
         index = self._index if is_for_index(condition, may_match) else None
         selected = leaf_rows(
-            self.manifest,
+            self.rows,
             index,
             self._row_columns,
             condition,
@@ -438,7 +444,7 @@ class Snapshot:
         addresses = None if index is None else index.addresses_of(spec_version, tuples)
         if addresses is None:
             return None
-        return fetched_lists(self.manifest, addresses, self._row_columns, self._shown)
+        return fetched_lists(self.rows, addresses, self._row_columns, self._shown)
 
     @property
     def _row_columns(self) -> list[str]:
@@ -485,7 +491,7 @@ class Snapshot:
         """The partition index; None where rows have no addresses that stay."""
         if self.manifest.has_stable_row_ids:
             return None
-        return partition_index(self.manifest, self.key, self.specs, self.partition_columns)
+        return partition_index(self.rows, self.key, self.specs, self.partition_columns)
 
     @property
     def _reference_columns(self) -> list[str]:
@@ -513,7 +519,7 @@ class Snapshot:
             return pa.chunked_array([pa.nulls(len(rows), pa.uint64())])
         stated = rows[READ_VERSION.name]
         leaves = rows["object_id"].filter(silent).to_pylist()
-        newest = newest_versions(self.manifest, leaves) if leaves else {}
+        newest = newest_versions(self.rows, leaves) if leaves else {}
         if not newest:
             return stated
         at = pc.index_in(rows["object_id"], value_set=pa.array(newest.keys(), pa.utf8()))

@@ -250,9 +250,7 @@ class OpenTable:
             try:
                 self._loaded = load(self._catalog, self._loaded.identifier)
             except (PennonError, OSError) as error:
-                _LOG.warning(
-                    "the newest version of %s is not opened: %s", self._loaded.name, error
-                )
+                _LOG.warning("the newest version of %s is not opened: %s", self._loaded.name, error)
         return self._loaded
 
     @_table.setter

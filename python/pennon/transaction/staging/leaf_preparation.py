@@ -310,9 +310,7 @@ def _check_staged(snapshot: Snapshot, change: Change, uri: str) -> None:
     staged = change.staged if isinstance(change, Append | Replace | Rewrite | ChangeRows) else ()
     if "://" in uri:
         since = time.time() - _SURELY_YOUNG.total_seconds()
-        staged = tuple(
-            part for part in staged if part.staged_at is None or part.staged_at < since
-        )
+        staged = tuple(part for part in staged if part.staged_at is None or part.staged_at < since)
     fragments = [json.loads(fragment) for part in staged for fragment in part.fragments]
     paths = [file["path"] for fragment in fragments for file in fragment["files"]]
     if paths and not are_there(uri, paths, snapshot.storage_options):
