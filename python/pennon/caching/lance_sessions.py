@@ -205,7 +205,7 @@ def near(
     kept = _NEAR.peek(key)
     if kept is not None:
         return kept
-    if manifest.has_stable_row_ids or manifest.list_indices():
+    if manifest.has_stable_row_ids or manifest.describe_indices():
         return manifest
     num_bytes = _bytes_of(manifest)
     if num_bytes is None or num_bytes > _MOST_COPIED:

@@ -332,6 +332,8 @@ class Snapshot:
     @property
     def rows(self) -> lance.LanceDataset:
         """The Lance table at ``version`` to read rows of; of a store mostly a copy."""
+        if "://" not in self.location:
+            return self.manifest
         return near(self.manifest, self.key, self.storage_options)
 
     @property
