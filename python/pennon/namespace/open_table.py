@@ -284,7 +284,7 @@ class OpenTable:
             >>> orders.name
             'lance.shop.orders'
         """
-        return self._table.name
+        return self._loaded.name
 
     @property
     def location(self) -> str:
