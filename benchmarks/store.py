@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import lance
@@ -35,8 +36,8 @@ from pennon.namespace import PartitionedNamespace
 PYICEBERG = ("pyiceberg[pyarrow,sql-sqlite]==0.12.0", "pyarrow==26.0.1")
 PARTS, MANY, OPENED = 100, 10_000, 1_000
 POINT = "k = 3 AND ts >= TIMESTAMP '2020-01-01' AND ts < TIMESTAMP '2020-01-02'"
-COLD = "a query of one of 10,000 partitions, cold"
-WARM = "the same again"
+POINTS = ("a query of one of 10,000 partitions, cold", "the same again")
+SCANS = (f"scan of {PARTS} partitions, cold", "scan again")
 
 Cases = Iterator[tuple[str, Callable[[], object]]]
 
@@ -60,12 +61,6 @@ def pennon_cases(place: str, port: int) -> Cases:
     def scan(where: str | None = None) -> object:
         return table.scan(where).to_arrow()
 
-    def cold_scan() -> object:
-        forget_opened()
-        return scan()
-
-    yield f"scan of {PARTS} partitions, cold", cold_scan
-    yield "scan again", scan
     yield "a query of one partition", lambda: scan("part = 3")
     yield "delete of one row", lambda: table.delete("id = 3")
 
@@ -85,13 +80,13 @@ def lance_cases(place: str, port: int) -> Cases:
 
     yield "create a table", lambda: lance.write_dataset([], uri, SCHEMA, storage_options=stored)
     for label, parts in (("new", PARTS), ("existing", PARTS), ("existing", 10), ("existing", 1)):
-        yield f"append to {parts} {label} partitions", lambda n=parts: append(n)
+        yield f"append to {parts} {label} partitions", partial(append, parts)
 
     def scan(where: str | None = None) -> object:
         return lance.dataset(uri, storage_options=stored).to_table(filter=where)
 
-    yield f"scan of {PARTS} partitions, cold", scan
-    yield "scan again", scan
+    yield SCANS[0], scan
+    yield SCANS[1], scan
     yield "a query of one partition", lambda: scan("part = 3")
     yield (
         "delete of one row",
@@ -113,24 +108,30 @@ def opening(place: str, store: int, port: int) -> Cases:
     direct.create_table("shop.many", SCHEMA, partition_by=["part"]).append(rows(OPENED))
     lake = pennon.connect(f"{place}/many", storage_options=options(port))
     table = lake.load_table("shop.many")
-    leaves = table.snapshot.leaves().table.select(["location", "read_version"]).to_pylist()
+    columns = table.snapshot.leaves().table.select(["location", "read_version"]).columns
+    leaves = list(zip(*(column.to_pylist() for column in columns), strict=True))
 
     def opened() -> object:
         forget_opened()
         root, stored = table.location, table.snapshot.storage_options
         with ThreadPoolExecutor(leaves_at_once(root, on_disk=1)) as pool:
-            return list(pool.map(lambda leaf: open_leaf(root, *leaf.values(), stored), leaves))
+            return list(pool.map(lambda leaf: open_leaf(root, *leaf, stored), leaves))
 
     yield f"opening {OPENED:,} partitions", opened
 
 
-def point_query(place: str, port: int) -> None:
-    """Run in a process of its own: the first query of a session, and the next one."""
-    stored = options(port)
-    for name in (COLD, WARM):
+def first_query(place: str, port: int) -> None:
+    """Run in a process of its own: the first query of a session, and the same again."""
+    is_bulk = place.endswith("bulk")
+    for name in POINTS if is_bulk else SCANS:
         started = time.perf_counter()
-        table = pennon.open(place, storage_options=stored)
-        assert table.scan(POINT).to_arrow().num_rows == 100  # the partitions share files
+        if is_bulk:
+            # The partitions share files of 100 rows.
+            table = pennon.open(place, storage_options=options(port))
+            assert table.scan(POINT).to_arrow().num_rows == 100
+        else:
+            lake = pennon.connect(f"{place}/pennon", storage_options=options(port))
+            lake.load_table("shop.orders").scan().to_arrow()
         print(f"{name}\t{time.perf_counter() - started}", flush=True)
         sys.stdin.readline()
 
@@ -167,10 +168,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--delay", type=float, default=0.05)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--point-query", nargs=2)
+    parser.add_argument("--first-query", nargs=2)
     asked = parser.parse_args()
-    if asked.point_query:
-        point_query(asked.point_query[0], int(asked.point_query[1]))
+    if asked.first_query:
+        first_query(asked.first_query[0], int(asked.first_query[1]))
         return
     seen: dict[str, dict[str, list[tuple[float, int]]]] = {}
     iceberg = virtual_environment("pyiceberg-store", *PYICEBERG)
@@ -182,13 +183,14 @@ def main() -> None:
         os.environ.update(variables(store))
         bulk = f"s3://{BUCKET}/bulk"
         make_namespace(Folder(bulk), MANY)  # type: ignore[arg-type]
-        cold = [sys.executable, "-m", "benchmarks.store", "--point-query", bulk, str(proxy.port)]
+        first = [sys.executable, "-m", "benchmarks.store", "--first-query"]
         for run in range(asked.runs):
             place = f"s3://{BUCKET}/run{run}"
             sides = {
                 "Pennon": [
                     measured(proxy, pennon_cases(place, proxy.port)),
-                    followed(proxy, cold),
+                    followed(proxy, [*first, place, str(proxy.port)]),
+                    followed(proxy, [*first, bulk, str(proxy.port)]),
                     measured(proxy, opening(place, store, proxy.port)),
                 ],
                 "one Lance dataset": [measured(proxy, lance_cases(place, proxy.port))],

@@ -158,7 +158,7 @@ def test_writers_that_race_and_are_killed_lose_and_double_nothing_on_a_store(
     done = {int(number) for word, number in told if word == "done"}
     assert len(done) >= 2 * WRITERS * KILLED_AFTER
     table = bucket.load_table("shop.orders")
-    found = Counter(row[0] // 4 for row in rows_of(table))
+    found = Counter(int(str(row[0])) // 4 for row in rows_of(table))
     assert set(found.values()) == {4}  # each append whole, and once
     assert done <= set(found) <= begun
     assert table.maintenance.check().is_valid

@@ -7,6 +7,7 @@ stands in docs/deployment.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from tests.stores.server import BUCKET, Asked, Proxy, in_sequence, kinds, options
@@ -112,6 +113,6 @@ def changed(started_proxy: Proxy) -> dict[str, int]:
         "check": lambda table: table.maintenance.check(),
     }
     return {
-        name: len(asked_by(started_proxy, lambda c=change: c(table)))
+        name: len(asked_by(started_proxy, partial(change, table)))
         for name, change in statements.items()
     }

@@ -287,7 +287,7 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
         object_id, location, values = first.object_id, first.location, staged_values(first)
     else:
         raise InternalError(what="a leaf that is not in the manifest cannot be emptied")
-    if committed is not dataset:
+    if committed is not dataset and "://" in snapshot.location:
         keep_opened(snapshot.location, location, committed, snapshot.storage_options)
     return LeafChange(
         object_id,
