@@ -53,10 +53,7 @@ def pennon_cases(place: str, port: int) -> Cases:
     yield "create a table", made
     table = lake.load_table("shop.orders")
     for label, parts in (("new", PARTS), ("existing", PARTS), ("existing", 10), ("existing", 1)):
-        yield (
-            f"append to {parts} {label} partitions",
-            lambda n=parts: table.append(rows(n, each=10)),
-        )
+        yield f"append to {parts} {label} partitions", partial(table.append, rows(parts, size=10))
 
     def scan(where: str | None = None) -> object:
         return table.scan(where).to_arrow()
@@ -65,7 +62,7 @@ def pennon_cases(place: str, port: int) -> Cases:
     yield "delete of one row", lambda: table.delete("id = 3")
 
     def merge() -> object:
-        merging = table.merge(rows(10, each=10), on=["id", "part"])
+        merging = table.merge(rows(10, size=10), on=["id", "part"])
         return merging.when_matched_update_all().when_not_matched_insert_all().execute()
 
     yield "merge into 10 partitions", merge
@@ -76,7 +73,7 @@ def lance_cases(place: str, port: int) -> Cases:
     uri, stored = f"{place}/plain.lance", options(port)
 
     def append(parts: int) -> object:
-        return lance.write_dataset(rows(parts, each=10), uri, mode="append", storage_options=stored)
+        return lance.write_dataset(rows(parts, size=10), uri, mode="append", storage_options=stored)
 
     yield "create a table", lambda: lance.write_dataset([], uri, SCHEMA, storage_options=stored)
     for label, parts in (("new", PARTS), ("existing", PARTS), ("existing", 10), ("existing", 1)):
@@ -96,7 +93,7 @@ def lance_cases(place: str, port: int) -> Cases:
     def merge() -> object:
         merging = lance.dataset(uri, storage_options=stored).merge_insert(["id", "part"])
         merging = merging.when_matched_update_all().when_not_matched_insert_all()
-        return merging.execute(rows(10, each=10))
+        return merging.execute(rows(10, size=10))
 
     yield "merge into 10 partitions", merge
 
@@ -115,7 +112,7 @@ def opening(place: str, store: int, port: int) -> Cases:
         forget_opened()
         root, stored = table.location, table.snapshot.storage_options
         with ThreadPoolExecutor(leaves_at_once(root, on_disk=1)) as pool:
-            return list(pool.map(lambda leaf: open_leaf(root, *leaf, stored), leaves))
+            return list(pool.map(lambda at: open_leaf(root, at[0], at[1], stored), leaves))
 
     yield f"opening {OPENED:,} partitions", opened
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import lance
 from lance.file import LanceFileSession
@@ -29,7 +30,7 @@ from pennon.manifest.dataset.storage import is_not_found, storage_failure
 from pennon.settings import STORE_LEAVES, from_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "FIRST_DETACHED",
@@ -47,6 +48,7 @@ __all__ = [
     "open_leaf",
     "open_own_leaf",
     "resolve_reference",
+    "side_by_side",
 ]
 
 FIRST_DETACHED: Final = 1 << 63
@@ -54,6 +56,7 @@ FIRST_DETACHED: Final = 1 << 63
 _DATASET_BYTES: Final = 10 << 10
 _FRAGMENT_BYTES: Final = 1 << 10
 _OPENED_BYTES: Final = 96 << 20
+_Done = TypeVar("_Done")
 _MAIN: Final = "main"
 _SAYS_STORAGE: Final = "LanceError(IO)"
 # Beyond so many files of a folder it is listed: a request each takes longer.
@@ -122,6 +125,24 @@ def leaves_at_once(root: str, *, on_disk: int) -> int:
     if not stated.isascii() or not stated.isdecimal() or not int(stated):
         raise StoreSettingInvalid(setting=STORE_LEAVES.name, value=stated)
     return int(stated)
+
+
+def side_by_side(root: str, work: Callable[[str], _Done], leaves: Sequence[str]) -> Iterator[_Done]:
+    """Do something for each leaf, of a store for several at a time; the first failure ends it.
+
+    Args:
+        root: Path or URL of the partitioned namespace.
+        work: Does it.
+        leaves: The leaves.
+
+    Returns:
+        What it gives, in their order.
+    """
+    with ThreadPoolExecutor(leaves_at_once(root, on_disk=1)) as pool:
+        try:
+            yield from pool.map(work, leaves)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def open_leaf(

@@ -24,7 +24,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -38,7 +37,7 @@ from pennon.caching import version_time
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.errors import LeafMissing, NamespaceHasNoManifest, StorageFailure
 from pennon.leaf import forget_leaves
-from pennon.leaf.dataset import FIRST_DETACHED, leaves_at_once
+from pennon.leaf.dataset import FIRST_DETACHED, side_by_side
 from pennon.maintenance.calls.procedure_declaration import (
     HIDDEN,
     Column,
@@ -280,13 +279,11 @@ def expire(
         own = Expired()
         return _delete(location, place, options, doomed[place], own, dry_run=dry_run), own
 
-    with ThreadPoolExecutor(leaves_at_once(location, on_disk=1)) as pool:
-        for at, (place, (gone, own)) in enumerate(
-            zip(doomed, pool.map(delete, doomed), strict=True), 1
-        ):
-            progress("leaves cleaned up", at, len(doomed))
-            deleted |= {(place, version) for version in gone}
-            done.add(own)
+    deletions = zip(doomed, side_by_side(location, delete, list(doomed)), strict=True)
+    for at, (place, (gone, own)) in enumerate(deletions, 1):
+        progress("leaves cleaned up", at, len(doomed))
+        deleted |= {(place, version) for version in gone}
+        done.add(own)
     if not dry_run:
         _forget_records(location, options, deleted, kept[0], done)
     if expired:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Annotated, Final
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.errors import LeafMissing, NamespaceHasNoManifest
 from pennon.leaf import forget_leaves
-from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri, leaves_at_once
+from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri, side_by_side
 from pennon.leaf.write.destination import YOUNG_ON_STORE
 from pennon.maintenance.calls.procedure_declaration import (
     Column,
@@ -121,26 +120,24 @@ def vacuum(
         # What a branch's own versions of the manifest read is not among those of the main line.
         done.notes.append("its __manifest has branches, which may read any file")
         return done
-    strays = sorted(set(_leaf_folders(location)) - locations)
+    strays, places = sorted(set(_leaf_folders(location)) - locations), sorted(locations)
     waste: dict[str, list[str]] = {}
     leaves: dict[str, LeafFiles] = {}
-    places = sorted(locations)
 
     def look(place: str) -> tuple[LeafFiles | None, list[str], Vacuumed]:
-        told = Vacuumed()
+        noted = Vacuumed()
         try:
             leaf = LeafFiles.open(location, place, options)
         except LeafMissing as error:
             return None, [], Vacuumed(notes=[error.message])
-        return leaf, list(_waste(leaf, named, limit, told)), told
+        return leaf, list(_waste(leaf, named, limit, noted)), noted
 
-    with ThreadPoolExecutor(leaves_at_once(location, on_disk=1)) as pool:
-        looked = zip(places, pool.map(look, places), strict=True)
-        for at, (place, (leaf, paths, told)) in enumerate(looked, 1):
-            progress("leaves looked through", at, len(locations))
-            done.notes += told.notes
-            if leaf is not None:
-                leaves[place], waste[place] = leaf, paths
+    looked = zip(places, side_by_side(location, look, places), strict=True)
+    for at, (place, (leaf, paths, noted)) in enumerate(looked, 1):
+        progress("leaves looked through", at, len(locations))
+        done.notes += noted.notes
+        if leaf is not None:
+            leaves[place], waste[place] = leaf, paths
     # What was committed meanwhile may read what looked like waste.
     newest = open_manifest(location, storage_options=options)
     later = sorted(set(version_numbers(newest)).difference(versions))

@@ -241,16 +241,8 @@ class OpenTable:
 
     @property
     def _table(self) -> Table:
-        """The table; at the newest version where a commit of this object has made one meanwhile.
-
-        The commit stands. What fails here would tell that it failed, and is met by the next use.
-        """
-        if self._is_behind:
-            self._is_behind = False
-            try:
-                self._loaded = load(self._catalog, self._loaded.identifier)
-            except (PennonError, OSError) as error:
-                _LOG.warning("the newest version of %s is not opened: %s", self._loaded.name, error)
+        """The table; at the newest version where a commit of this object has made one meanwhile."""
+        self._catch_up()
         return self._loaded
 
     @_table.setter
@@ -565,8 +557,22 @@ class OpenTable:
         return described_html(self._table)
 
     def _follow(self) -> None:
-        """Go to what a commit has made when it is asked for, but where it stays at its version."""
+        """Go to what a commit has made, but where it stays at its version; of a store when asked.
+
+        The commit stands. What fails here would tell that it failed, and is met by the next use.
+        """
         self._is_behind = not self._is_pinned
+        if self._catalog.is_local:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        if not self._is_behind:
+            return
+        self._is_behind = False
+        try:
+            self._loaded = load(self._catalog, self._loaded.identifier)
+        except (PennonError, OSError) as error:
+            _LOG.warning("the newest version of %s is not opened: %s", self._loaded.name, error)
 
     def _check_unpinned(self, verb: str) -> None:
         if self._is_pinned:
