@@ -4,6 +4,9 @@ In strong mode the manifest names the version; in weak mode it is the newest of 
 A dataset at a version never changes, so opened ones are kept for all threads of the process. A
 kept one of a small leaf costs about 10 KB and saves half of the time in which it is read; what
 Lance remembers of the files of all of them has one bound.
+
+Where another writer's leaf lacks the source column of an identity field, its rows have the
+partition's value there, and not NULL.
 """
 
 from __future__ import annotations
@@ -11,11 +14,14 @@ from __future__ import annotations
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 import lance
+import pyarrow as pa
 from lance.file import LanceFileSession
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
@@ -25,9 +31,28 @@ from pennon.caching.lance_sessions import (
     lance_session,
     manifest_in,
 )
-from pennon.errors import LeafMissing, LeafReadAtReference, StorageFailure, StoreSettingInvalid
-from pennon.manifest.dataset.storage import is_not_found, storage_failure
+from pennon.errors import (
+    DraftLayout,
+    LeafMissing,
+    LeafReadAtReference,
+    NamespaceHasNoManifest,
+    NotPartitionedNamespace,
+    PartitionValueUnknown,
+    StorageFailure,
+    StoreSettingInvalid,
+)
+from pennon.leaf.schema.reconciliation import leaf_matching, shared_fields
+from pennon.manifest.dataset.storage import (
+    address,
+    is_not_found,
+    storage_failure,
+    version_numbers,
+)
+from pennon.manifest.snapshot import Snapshot
 from pennon.settings import STORE_LEAVES, from_environment
+from pennon.spec.partition_spec import leaf_prefix
+from pennon.spec.schema import field_id_of
+from pennon.spec.write_order import with_initial_default
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,6 +74,7 @@ __all__ = [
     "open_own_leaf",
     "resolve_reference",
     "side_by_side",
+    "with_partition_values",
 ]
 
 FIRST_DETACHED: Final = 1 << 63
@@ -99,9 +125,11 @@ def leaf_uri(root: str, location: str) -> str:
     Example:
         >>> leaf_uri("/data/orders/", "1a2b3c4d_v1$dataset")
         '/data/orders/1a2b3c4d_v1$dataset'
+        >>> leaf_uri("s3://lake/orders", "s3a://old/orders/v1$dataset")
+        's3://old/orders/v1$dataset'
     """
     if "://" in location or location.startswith("/"):
-        return location
+        return address(location)
     return f"{root.rstrip('/')}/{location}"
 
 
@@ -233,6 +261,18 @@ def _open(
     storage_options: Mapping[str, str] | None,
     storage: str,
 ) -> lance.LanceDataset:
+    dataset = _read(root, location, version, storage_options, storage)
+    _PLACES[dataset] = _Place(root, location.partition(_OF_BRANCH)[0], storage_options)
+    return dataset
+
+
+def _read(
+    root: str,
+    location: str,
+    version: int | None,
+    storage_options: Mapping[str, str] | None,
+    storage: str,
+) -> lance.LanceDataset:
     uri = leaf_uri(root, location)
     options = dict(storage_options) if storage_options else None
     if "://" in uri and "://" not in location and version is not None and version >= FIRST_DETACHED:
@@ -256,6 +296,110 @@ def _open(
             raise storage_failure("read", uri, error) from error
         at = "its newest version" if version is None else f"version {version}"
         raise LeafMissing(leaf=location, table=root, version=at) from error
+
+
+# The partition's value of a column that a leaf lacks, though an identity field is made of it.
+#
+# Other writers leave such columns out, as Hive does. Pennon never does, and its leaves state their
+# fields' ids. So the manifest is asked for leaves alone that state none, by their location: what it
+# says of one is the same in all versions.
+
+_OF_BRANCH: Final = "/tree/"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a leaf was opened."""
+
+    root: str
+    location: str
+    storage_options: Mapping[str, str] | None
+
+
+_PLACES: Final[WeakKeyDictionary[lance.LanceDataset, _Place]] = WeakKeyDictionary()
+_VALUES: Final[Cache[Mapping[str, Mapping[int, pa.Scalar]]]] = Cache(
+    "values of identity fields", max_bytes=32 << 20, weigh=lambda leaves: 1000 * len(leaves)
+)
+
+
+def made_of(dataset: lance.LanceDataset, before: lance.LanceDataset) -> lance.LanceDataset:
+    """Give a version of a leaf that was made of another one, which the manifest names."""
+    if before in _PLACES:
+        _PLACES[dataset] = _PLACES[before]
+    return dataset
+
+
+def with_partition_values(columns: pa.Schema, dataset: lance.LanceDataset) -> pa.Schema:
+    """Give a namespace's columns as the rows of a leaf have them.
+
+    Args:
+        columns: All columns, with their ids.
+        dataset: The leaf, as ``open_leaf`` gave it.
+
+    Returns:
+        The columns themselves; where the leaf is another writer's and lacks a column that an
+        identity field is made of, this one with the partition's value as its initial default.
+
+    Raises:
+        PartitionValueUnknown: No version of the table that is left names the leaf.
+
+    Spec: "Partition Spec", "Schema".
+    """
+    stored, place = shared_fields(dataset), _PLACES.get(dataset)
+    if place is None or any(field.stated_id is not None for field in stored.fields):
+        return columns
+    lacking = leaf_matching(columns, stored).lacking
+    values = _identity_values(place) if lacking else {}
+    if not lacking & values.keys():
+        return columns
+    filled = [
+        with_initial_default(column, values[field_id])
+        if (field_id := field_id_of(column)) in values and field_id in lacking
+        else column
+        for column in columns
+    ]
+    return pa.schema(filled, columns.metadata)
+
+
+def _identity_values(place: _Place) -> Mapping[int, pa.Scalar]:
+    """Give the values of a leaf's identity fields, by the ids of their source columns."""
+    try:
+        snapshot = Snapshot.open(place.root, storage_options=place.storage_options)
+    except (NamespaceHasNoManifest, NotPartitionedNamespace, DraftLayout):
+        return {}  # a plain dataset
+    has_identities = any(_identities(snapshot, version) for version in snapshot.specs)
+    versions = reversed(version_numbers(snapshot.manifest)) if has_identities else ()
+    for version in versions:  # a leaf of an older version may have been dropped since
+        if version <= snapshot.version:
+            at_version = snapshot if version == snapshot.version else snapshot.at_version(version)
+            key = replace(at_version.key, detail="identities")
+            leaves = _VALUES.find(key, partial(_all_values, at_version))
+            if place.location in leaves:
+                return leaves[place.location]
+    if not has_identities:
+        return {}
+    raise PartitionValueUnknown(leaf=place.location, table=place.root)
+
+
+def _identities(snapshot: Snapshot, spec_version: int) -> dict[str, int]:
+    """Give the source column's id of each identity field of a spec, by the field's column."""
+    return {
+        field.column: field.source_ids[0]
+        for field in snapshot.specs[spec_version].fields
+        if field.derivation.is_identity
+    }
+
+
+def _all_values(snapshot: Snapshot) -> Mapping[str, Mapping[int, pa.Scalar]]:
+    leaves = snapshot.leaves().table
+    ids, locations = leaves["object_id"].to_pylist(), leaves["location"].to_pylist()
+    known: dict[str, Mapping[int, pa.Scalar]] = {}
+    for version in snapshot.specs:
+        sources = _identities(snapshot, version)
+        for row, (object_id, location) in enumerate(zip(ids, locations, strict=True)):
+            if object_id.startswith(leaf_prefix(version)):
+                known[location] = {at: leaves[name][row] for name, at in sources.items()}
+    return known
 
 
 def _manifest(root: str, path: str, storage_options: dict[str, str] | None) -> bytes | None:
@@ -291,6 +435,7 @@ def keep_opened(
     storage = storage_identity(storage_options)
     key = leaf_key(root, location, int(dataset.version), storage=storage, table="")
     if key is not None:
+        _PLACES[dataset] = _Place(root, location, storage_options)
         _opened.keep(key, dataset)
 
 

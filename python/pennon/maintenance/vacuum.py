@@ -194,7 +194,7 @@ def _waste(
         done.notes.append(f"leaf {leaf.place} lacks a version that is read: check the table")
         return
     try:
-        used = leaf.of_main() | leaf.of(kept)
+        used = leaf.with_blobs(leaf.of_main() | leaf.of(kept))
     except LeafMissing:  # an expiry beside it has removed a version since it was listed
         done.notes.append(f"leaf {leaf.place} is left alone: versions of it were removed meanwhile")
         return

@@ -5,7 +5,7 @@ Opening a snapshot and asking it for leaves reads ``__manifest`` alone, never a 
 Which version of a leaf is read: the ``read_version`` of its table row; where that is NULL, the one
 of its newest ``table_version`` row; where there is none, or the manifest has no ``read_version``
 column at all, the latest version of the leaf's main branch (NULL here). A table row that names a
-branch or a tag (columns of an older text of the specification) is read there: ``leaves`` tells
+branch or a tag (columns of the published specification) is read there: ``leaves`` tells
 them, and ``pennon.planning`` looks up what they mean.
 """
 
@@ -31,7 +31,12 @@ from pennon.caching import LOOK, Cache, TableKey, storage_identity, version_iden
 from pennon.caching.lance_sessions import near
 from pennon.errors import SnapshotNotFound, TableMadeAnew
 from pennon.manifest.dataset.select import LeafQuery, newest_versions
-from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    address,
+    open_manifest,
+    version_numbers,
+)
 from pennon.manifest.format.column_statistics import (
     RECORDED_ORDER,
     order_column,
@@ -147,7 +152,7 @@ def _leaf_schemas(
     for row in rows.to_pylist():
         place = row["location"] or ""
         is_whole = "://" in place or place.startswith("/")
-        uri = place if is_whole else f"{location.rstrip('/')}/{place}"
+        uri = address(place) if is_whole else f"{location.rstrip('/')}/{place}"
         try:
             yield lance.dataset(
                 uri,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 import pyarrow as pa
 
 from pennon.arguments import as_names, check_least, checked_methods
-from pennon.catalog.columns.spark_types import arrow_type, spark_schema
+from pennon.catalog.columns.spark_types import arrow_type, declarations, spark_schema
 from pennon.catalog.layouts.stored_tables import check_is_there, missed_by_name
 from pennon.catalog.partitioning import partitioned_by
 from pennon.catalog.table_name import by_name
@@ -33,6 +33,7 @@ from pennon.metadata_tables import Selection, tables_of
 from pennon.namespace.upkeep import Maintenance
 from pennon.predicate.values.literals import to_expression, type_named
 from pennon.predicate.values.time_units import EPOCH
+from pennon.spec.arrow_json import storage_field
 from pennon.spec.column_names import column_path
 from pennon.spec.write_order import value_to_json
 
@@ -78,6 +79,9 @@ def added(
         "type": spark_type,
         "nullable": nullable,
         "comment": comment,
+        "declared": declarations(
+            pa.schema([storage_field(pa.field(column_path(name)[-1], data_type))])
+        ),
     }
     if default is not None:
         value = _default(name, data_type, arrow_type(spark_type, name), default)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.caching import LOOK, Cache, TableKey, storage_identity
+from pennon.catalog.columns.spark_types import declarations
 from pennon.catalog.configured_catalog import Catalog, absolute_place, is_local, is_path
 from pennon.catalog.directory import Directory, Registration
 from pennon.catalog.layouts import StoredTable, stored_table
@@ -127,6 +128,7 @@ class Table:
         """The user's properties, and Spark's reserved ones: comment, provider, location."""
         shown = {
             **self.snapshot.properties,
+            **declarations(self.snapshot.schema.arrow),
             "provider": "lance",
             "location": self.snapshot.location,
         }
