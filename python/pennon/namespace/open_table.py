@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING, Final, Self
@@ -18,6 +19,7 @@ from pennon.catalog.tables.loaded_table import (
     Table,
     load,
     read_changes,
+    reopen_newest,
 )
 from pennon.errors import (
     ArgumentRefused,
@@ -572,11 +574,16 @@ class OpenTable:
     def _catch_up(self) -> None:
         if not self._is_behind:
             return
-        self._is_behind = False
+        self._is_behind, before = False, self._loaded
         try:
-            self._loaded = load(self._catalog, self._loaded.identifier)
+            try:
+                self._loaded = load(self._catalog, before.identifier)
+            except TableNotFound:  # it was renamed since
+                place, identity = before.snapshot.location, before.table_id or ""
+                newest = reopen_newest(self._catalog, before.name, place, identity)
+                self._loaded = replace(before, snapshot=newest)
         except (PennonError, OSError) as error:
-            _LOG.warning("the newest version of %s is not opened: %s", self._loaded.name, error)
+            _LOG.warning("the newest version of %s is not opened: %s", before.name, error)
 
     def _check_unpinned(self, verb: str) -> None:
         if self._is_pinned:
