@@ -220,6 +220,8 @@ def sample(message: type[Any]) -> dict[str, object]:
 
 def _value(annotation: Any, key: str, at: int) -> object:
     arguments = get_args(annotation)
+    if annotation in SPELLINGS:
+        return f"the {key}"
     if get_origin(annotation) is types.UnionType:
         return _value(arguments[0], key, at)
     if get_origin(annotation) is tuple:

@@ -132,12 +132,12 @@ class PlanRequest(CatalogRequest):
 
 @dataclass(frozen=True, slots=True)
 class PlanScan(TableRequest):
-    """A scan with its pruned columns; ``unrepeated``: what Spark does not evaluate, by position."""
+    """A scan with its pruned columns; ``fully_pushed``: what Spark does not evaluate."""
 
     op: ClassVar[str] = "plan_scan"
     schema: object
     predicates: tuple[str, ...]
-    unrepeated: tuple[int, ...]
+    fully_pushed: tuple[int, ...]
     options: Mapping[str, str]
     row_change: bool
     time_zone: str
@@ -169,8 +169,8 @@ class PlanScanReply:
     ordering: tuple[JsonObject, ...]
     filter_columns: tuple[str, ...]
     partition_columns: tuple[str, ...]
-    decided: tuple[int, ...]
-    filtered: tuple[int, ...]
+    guaranteed_by_partitions: tuple[int, ...]
+    evaluated_in_scan: tuple[int, ...]
     packed: tuple[PackedSplit, ...] | None
     stream_option: str | None
 

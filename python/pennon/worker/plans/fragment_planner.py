@@ -28,7 +28,7 @@ from pennon.pushdown.runtime_pruning import RuntimePruning, row_filters, runtime
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
 from pennon.pushdown.whole_query import sooner_in_one, whole_query
 from pennon.worker.messages.scan_messages import FragmentReply
-from pennon.worker.plans.kept_plans import function_text, key_text
+from pennon.worker.plans.plan_cache import function_text, key_text
 from pennon.worker.plans.plan_outline import planned_types
 from pennon.worker.wire.fragment_tokens import (
     NO_RELATIONS,

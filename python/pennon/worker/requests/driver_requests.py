@@ -36,7 +36,7 @@ from pennon.streams import StreamOptions, StreamPosition, batch_end, batch_start
 from pennon.worker.messages import messages as m
 from pennon.worker.messages.messages import LoadChanges, MetadataRows, ReadMetadata
 from pennon.worker.messages.scan_messages import ReadReply, SplitsReply
-from pennon.worker.plans.kept_plans import snapshot_of
+from pennon.worker.plans.plan_cache import snapshot_of
 from pennon.worker.requests import data_plane
 from pennon.worker.wire.framing import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
