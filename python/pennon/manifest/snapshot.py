@@ -5,7 +5,7 @@ Opening a snapshot and asking it for leaves reads ``__manifest`` alone, never a 
 Which version of a leaf is read: the ``read_version`` of its table row; where that is NULL, the one
 of its newest ``table_version`` row; where there is none, or the manifest has no ``read_version``
 column at all, the latest version of the leaf's main branch (NULL here). A table row that names a
-branch or a tag (columns of an older text of the specification) is read there: ``leaves`` tells
+branch or a tag (columns of the published specification) is read there: ``leaves`` tells
 them, and ``pennon.planning`` looks up what they mean.
 """
 
@@ -29,7 +29,12 @@ from pennon.arguments import check_process
 from pennon.caching import LOOK, Cache, TableKey, storage_identity, version_identity
 from pennon.errors import SnapshotNotFound, TableMadeAnew
 from pennon.manifest.dataset.select import LeafQuery, newest_versions
-from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    address,
+    open_manifest,
+    version_numbers,
+)
 from pennon.manifest.format.column_statistics import (
     RECORDED_ORDER,
     order_column,
@@ -145,7 +150,7 @@ def _leaf_schemas(
     for row in rows.to_pylist():
         place = row["location"] or ""
         is_whole = "://" in place or place.startswith("/")
-        uri = place if is_whole else f"{location.rstrip('/')}/{place}"
+        uri = address(place) if is_whole else f"{location.rstrip('/')}/{place}"
         try:
             yield lance.dataset(
                 uri,
@@ -301,7 +306,24 @@ class Snapshot:
         options = storage_options or _NO_OPTIONS
         if (version is not None or timestamp is not None) and not has_specs(manifest.metadata):
             manifest = when_made(location, manifest, options)
-        return _snapshot_of(location, manifest, options)
+        snapshot = _snapshot_of(location, manifest, options)
+        _SEEN.keep(replace(snapshot.key, table=""), snapshot)
+        return snapshot
+
+    @staticmethod
+    def seen(location: str, version: int, storage_options: StorageOptions) -> Snapshot | None:
+        """Give a version that this process has opened before, be it there still or not.
+
+        Args:
+            location: Path or URL of the namespace.
+            version: Version of ``__manifest``.
+            storage_options: What it was opened with.
+
+        Returns:
+            The last one of that number at the location, whatever table it is of; None where it is
+            not kept.
+        """
+        return _SEEN.peek(TableKey(location, version, "", storage_identity(storage_options)))
 
     @property
     def key(self) -> TableKey:
@@ -525,6 +547,7 @@ _SNAPSHOTS: Cache[Snapshot] = Cache(
     max_bytes=64 * _SNAPSHOT_BYTES,
     weigh=lambda snapshot: _SNAPSHOT_BYTES + sum(map(len, snapshot.metadata.values())),
 )
+_SEEN: Final[Cache[Snapshot]] = Cache("versions seen", max_bytes=64, weigh=lambda _: 1)
 
 
 def _snapshot_of(

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
 from pennon.errors import InternalError, LeafSchemaMismatch, WriteConflict
-from pennon.leaf.dataset import open_own_leaf
+from pennon.leaf.dataset import made_of, open_own_leaf, with_partition_values
 from pennon.leaf.schema.array_conversion import convert_batch
 from pennon.leaf.schema.file_layout import field_key, leaf_numbers, read_layout, renumbered
 from pennon.leaf.schema.reconciliation import (
@@ -37,6 +37,7 @@ from pennon.leaf.schema.schema_widening import (
     widened,
     with_replaced,
 )
+from pennon.leaf.source import DEFAULT_BATCH_SIZE, LeafSource
 from pennon.spec.schema import NamespaceSchema, children_of, field_id_of
 from pennon.spec.write_order import INITIAL_DEFAULT
 
@@ -65,7 +66,6 @@ __all__ = [
 
 # Lance's number for a column of a file that the dataset has elsewhere.
 _GONE = -2
-_BATCH_ROWS = 65_536
 _ALL_IN_ONE_FILE = 1 << 62
 
 
@@ -140,19 +140,13 @@ def _batches(
     plain = stream_schema(schema)
     names = [match.stored.name for match in matches if match.stored is not None]
     if not names:
-        for start in range(0, fragment.physical_rows, _BATCH_ROWS):
-            num_rows = min(_BATCH_ROWS, fragment.physical_rows - start)
+        for start in range(0, fragment.physical_rows, DEFAULT_BATCH_SIZE):
+            num_rows = min(DEFAULT_BATCH_SIZE, fragment.physical_rows - start)
             batch = convert_batch([None] * len(matches), matches, plain, num_rows, leaf)
             yield batch.cast(schema)
         return
-    scanner = dataset.scanner(
-        columns=names,
-        fragments=list(filter(None, [dataset.get_fragment(fragment.id)])),
-        include_deleted_rows=True,
-        with_row_id=True,
-        batch_size=_BATCH_ROWS,
-    )
-    for batch in scanner.to_batches():
+    read = list(filter(None, [dataset.get_fragment(fragment.id)]))
+    for batch in LeafSource(dataset).stored_batches(names, fragments=read, has_deleted=True):
         arrays = [
             None if match_.stored is None else batch.column(match_.stored.name)
             for match_ in matches
@@ -258,9 +252,10 @@ def commit_operation(
     dataset: lance.LanceDataset, operation: lance.LanceOperation.BaseOperation, *, detached: bool
 ) -> lance.LanceDataset:
     """Commit an operation on exactly the version that it was made for."""
-    return lance.LanceDataset.commit(
+    made = lance.LanceDataset.commit(
         dataset, operation, read_version=dataset.version, detached=detached
     )
+    return made_of(made, dataset)
 
 
 def prepared_fragments(
@@ -282,6 +277,7 @@ def prepared_fragments(
         The leaf, with the fragments that it had, and the new ones.
     """
     leaf = str(dataset.uri).rstrip("/").rsplit("/", 1)[-1]
+    schema = with_partition_values(schema, dataset)
     layouts = {part.layout: read_layout(part.layout) for part in staged}
     if staged:
         dataset = _upgraded(dataset, layouts.values(), schema, leaf, detached=detached)

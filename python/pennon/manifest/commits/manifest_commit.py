@@ -59,6 +59,7 @@ from pennon.manifest.format.rows import (
     ManifestRow,
     records_in,
     table_of_rows,
+    version_row,
 )
 from pennon.manifest.leaves.leaf_rows import (
     MOST_NAMES,
@@ -449,9 +450,7 @@ def _rows(
     makes_objects = bool(new) or any(record.identity.epoch is not None for record in records)
     new += [record.row() for record in records]
     if snapshot.has_read_version_column:
-        new += _version_rows(
-            snapshot, base, [change for change in changes if change.read_version is not None]
-        )
+        new += _version_rows(snapshot, base, changes)
     updated = existing.filter(pc.is_in(existing["object_id"], value_set=pa.array(by_id, pa.utf8())))
     table = pa.concat_tables([with_changes(updated, by_id), table_of_rows(new, base.schema)])
     begins_spec = any(SEPARATOR not in name for name in above if name not in existing_ids)
@@ -498,14 +497,12 @@ def with_changes(rows: pa.Table, changes: Mapping[str, LeafChange]) -> pa.Table:
 def _version_rows(
     snapshot: Snapshot, base: lance.LanceDataset, changes: Sequence[LeafChange]
 ) -> list[ManifestRow]:
+    changes = [change for change in changes if change.read_version is not None]
     last = last_sequence_numbers(base, snapshot.key, [change.object_id for change in changes])
     return [
-        ManifestRow(
-            f"{change.object_id}{SEPARATOR}{last[change.object_id] + 1}",
-            TABLE_VERSION,
-            read_version=change.read_version,
-        )
+        version_row(change.object_id, last[change.object_id] + 1, change.read_version)
         for change in changes
+        if change.read_version is not None
     ]
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "MANIFEST",
     "StorageOptions",
     "VersionTimes",
+    "address",
     "first_kept",
     "held_versions",
     "is_conflict",
@@ -322,6 +323,7 @@ _DETAILS: Final = re.compile(
 _QUOTED: Final = re.compile(r'\w \{ source: "((?:[^"\\]|\\.)+)"')
 # An object store's answer: it may name the key, so no more of it is shown.
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
+_STATUS: Final = re.compile(r"\bstatus(?: code)?: ([45]\d\d)\b")
 _MESSAGE: Final = re.compile(r"<Message>\s*([^<\r\n]*[^<\s.])")
 _ADDRESS: Final = re.compile(r"\w+://\S+")
 _LONGEST_PROBLEM: Final = 300
@@ -360,7 +362,7 @@ _ADVICE: Final = (
         "Check the name of the bucket and its region: it has to be there, nobody makes it",
     ),
     (
-        ("accessdenied", "authorizationpermissionmismatch", "403 forbidden"),
+        ("accessdenied", "authorizationpermissionmismatch", "403 "),
         "Give these credentials the right to list, read, write and delete there",
     ),
     (
@@ -380,6 +382,19 @@ _ADVICE: Final = (
         "Check the address, the network and the storage options",
     ),
 )
+
+
+_HADOOPS_S3: Final = re.compile(r"s3[an]://", re.IGNORECASE)
+
+
+def address(place: str) -> str:
+    """Give a path or URL as Lance takes it: Hadoop's names of S3 are s3.
+
+    Example:
+        >>> address("s3a://bucket/lake"), address("/data/lake")
+        ('s3://bucket/lake', '/data/lake')
+    """
+    return _HADOOPS_S3.sub("s3://", place, count=1) if _HADOOPS_S3.match(place) else place
 
 
 def manifest_uri(location: str) -> str:
@@ -545,7 +560,7 @@ def is_of_storage(error: Exception) -> bool:
         >>> is_of_storage(RuntimeError("LanceError(IO): no answer")), is_of_storage(RuntimeError())
         (True, False)
     """
-    words = ("LanceError(IO)", "External error: Not found")
+    words = ("LanceError(IO)", "External error: Not found", "RetryError(")
     return isinstance(error, OSError) or any(word in str(error) for word in words)
 
 
@@ -622,7 +637,9 @@ def storage_problem(error: Exception) -> str:
     code, message = _CODE.search(text), _MESSAGE.search(text)
     if code is not None:
         said = "" if message is None else f" ({message[1]})"
-        return f"the store answers {code[1]}{said}"[:_LONGEST_PROBLEM]
+        status = _STATUS.search(text)
+        number = "" if status is None else f"{status[1]} "
+        return f"the store answers {number}{code[1]}{said}"[:_LONGEST_PROBLEM]
     quoted = _QUOTED.search(text)
     if quoted is not None:
         text = quoted[1].partition("\\n")[0]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.catalog.columns.spark_types import valid_texts, within_lengths
+from pennon.catalog.columns.projected_columns import valid_texts, within_lengths
 from pennon.catalog.layouts import STORED_TABLES
 from pennon.catalog.layouts.stored_tables import missed_by_name
 from pennon.execution import Fragment, run
