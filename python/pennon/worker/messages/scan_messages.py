@@ -195,13 +195,6 @@ class PackSplits(PlanRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class SplitsReply:
-    """An Arrow stream with one row per split follows."""
-
-    arrow: bool
-
-
-@dataclass(frozen=True, slots=True)
 class PruneSplits(PlanRequest):
     """Runtime filtering of a planned scan by the keys and predicates that the query found."""
 
@@ -260,17 +253,13 @@ class SummarizeColumnsReply:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTuples(PlanRequest):
-    """The values that the partitions of a planned scan have of columns."""
+    """The values that the partitions of a planned scan have of columns, each tuple once.
+
+    Without rows for too many.
+    """
 
     op: ClassVar[str] = "partition_tuples"
     columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionTuplesReply:
-    """Goes before a table of the columns, each tuple once; without rows for too many."""
-
-    arrow: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +283,7 @@ class RunFragment:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadReply:
-    """The stream follows."""
+class StreamReply:
+    """The Arrow stream of what was asked for follows: rows of a task, splits, or tuples."""
 
     arrow: bool

@@ -17,6 +17,7 @@ from pennon.catalog.columns.spark_types import (
 )
 from pennon.catalog.configured_catalog import check_read_options
 from pennon.catalog.partitioning import sort_key
+from pennon.execution import Relation
 from pennon.grouping.key_grouping import report
 from pennon.leaf.read.metadata_columns import constant_columns
 from pennon.planning import explain, summary
@@ -92,15 +93,10 @@ def _reply(
         for evaluation in (Evaluation.BY_PARTITION_VALUES, Evaluation.BY_LEAVES)
     )
     order = known_order(plan, columns.names)
-    scan = ScanToken(
-        snapshot.location,
-        columns,
-        full,
-        plan.residuals,
-        request.catalog.storage,
-        order,
-        plan.identity,
+    relation = Relation(
+        snapshot.location, (), columns, full, request.catalog.storage, order, plan.identity
     )
+    scan = ScanToken(relation, plan.residuals)
     return m.PlanScanReply(
         scan=scan.to_json(),
         plan=token,
@@ -131,7 +127,7 @@ def _packed(plan: ScanPlan, request: m.PlanScan) -> tuple[m.PackedSplit, ...] | 
     return tuple(m.PackedSplit(*split.values()) for split in packed.to_pylist())
 
 
-def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
+def list_splits(request: m.ListSplits) -> tuple[m.StreamReply, pa.Table]:
     """Answer ``list_splits``: one split per leaf, with the values of the reported keys."""
     plan = find_plan(request.catalog, request.plan).plan
     snapshot, leaves = plan.snapshot, plan.table
@@ -141,14 +137,14 @@ def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
     if grouping is not None:
         values = _as_given(grouping.values)
         columns.update(zip(values.column_names, values.columns, strict=True))
-    return m.SplitsReply(arrow=True), pa.table(columns)
+    return m.StreamReply(arrow=True), pa.table(columns)
 
 
-def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
+def pack_splits(request: m.PackSplits) -> tuple[m.StreamReply, pa.Table]:
     """Answer ``pack_splits``; a split of several leaves lists their object ids."""
     plan = filtered_plan(request)
     rows = pack(plan, request.num_tasks, request.max_bytes)
-    return m.SplitsReply(arrow=True), packed_splits(plan.table, rows)
+    return m.StreamReply(arrow=True), packed_splits(plan.table, rows)
 
 
 def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
@@ -181,11 +177,11 @@ def summarize_columns(request: m.SummarizeColumns) -> m.SummarizeColumnsReply:
     )
 
 
-def partition_tuples(request: m.PartitionTuples) -> tuple[m.PartitionTuplesReply, pa.Table]:
+def partition_tuples(request: m.PartitionTuples) -> tuple[m.StreamReply, pa.Table]:
     """Answer ``partition_tuples``."""
     plan = find_plan(request.catalog, request.plan).plan
     tuples = identity_tuples(plan, request.columns)
-    return m.PartitionTuplesReply(arrow=True), _as_given(tuples)
+    return m.StreamReply(arrow=True), _as_given(tuples)
 
 
 def _as_given(values: pa.Table) -> pa.Table:
