@@ -104,6 +104,9 @@ site: $(INSTALLED) ## build the site from docs/ and the code, in build/site
 wire: $(INSTALLED) ## write the declared messages for the jar, and the golden ones, from their dataclasses
 	@$(BIN)/python -m tests.worker.wire_declaration
 
+golden: $(INSTALLED) $(JAR) ## record what Spark answers for tests/golden/expressions, to compare workers with
+	@$(BIN)/python -m tests.spark.expressions.golden
+
 format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)

@@ -38,8 +38,8 @@ from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import LeafViews
 from pennon.leaf.read.leaf_view import arrow_cast, lacking
 from pennon.leaf.read.metadata_columns import is_metadata_column
+from pennon.leaf.read.source import late_columns
 from pennon.leaf.schema.reconciliation import stream_schema, stream_type
-from pennon.leaf.source import late_columns
 from pennon.predicate.condition import Comparison, Operator, condition, quoted_columns
 from pennon.predicate.dialect import DataFusion, read_condition
 from pennon.predicate.typed import columns_above, opaque

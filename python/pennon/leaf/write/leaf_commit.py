@@ -16,6 +16,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 
 from pennon.errors import InternalError, LeafSchemaMismatch, WriteConflict
 from pennon.leaf.dataset import made_of, open_own_leaf, with_partition_values
+from pennon.leaf.read.source import DEFAULT_BATCH_SIZE, LeafSource
 from pennon.leaf.schema.array_conversion import convert_batch
 from pennon.leaf.schema.file_layout import field_key, leaf_numbers, read_layout, renumbered
 from pennon.leaf.schema.reconciliation import (
@@ -37,7 +38,6 @@ from pennon.leaf.schema.schema_widening import (
     widened,
     with_replaced,
 )
-from pennon.leaf.source import DEFAULT_BATCH_SIZE, LeafSource
 from pennon.spec.schema import NamespaceSchema, children_of, field_id_of
 from pennon.spec.write_order import INITIAL_DEFAULT
 

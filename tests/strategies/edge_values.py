@@ -8,32 +8,71 @@ import random
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
-from tests.spark.assert_join import conf
-from tests.spark.expressions.expression_rows import (
-    TEXTS,
-    VALUES,
-    Compared,
-    Expressions,
-    zone_offsets_of,
-)
 
-from pennon.predicate.expressions import Semantics
+DAYS = ["1970-01-01", "1969-12-31", "1582-10-04", "1582-10-15", "0001-01-01", "9999-12-31"]
+DAYS += ["2000-02-29", "1900-02-28", "1999-01-31", "1995-03-17", "2024-12-30", "2021-01-03"]
+MOMENTS = ["1970-01-01 00:00:00.000000", "1969-12-31 23:59:59.999999", "1582-10-04 12:30:00.5"]
+MOMENTS += [
+    "0001-01-01 00:00:00.000001",
+    "9999-12-31 23:59:59.999999",
+    "2000-02-29 13:14:15.161718",
+]
+MOMENTS += ["1999-01-31 00:00:00", "2024-12-30 11:00:59.000999"]
+DAY_TEXTS = ["2020", "+2020-2", "2021-1-5", " 2020-02-29 \n", "1999-12-31T", "0000-12-1 anything"]
+DAY_TEXTS += ["-0044-3-15", "0012345-01-01", "-290307-01-01", "+5000000", "\x002020-01-01\x7f"]
+DAY_TEXTS += ["2020-01-05 \n2020", "2400-02-29T12:00:00Z", "-0000-2-29"]
+TEXTS = ["", "ab", "a%b", "a_b", "é", "éxé", " ab ", "\tab\n", "a\\b", "a\nb", "ABba", "ß", "İi"]
+TEXTS += ["aspecial x requestsb", "\U0001d4b3a", "a.(b", "aaxxaa", "a|%b|", "x", "ΑΣ", "b"]
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+VALUES: dict[str, tuple[pa.DataType, Sequence[object]]] = {
+    "flag": (pa.bool_(), [True, False]),
+    "i8": (pa.int8(), [0, 1, -1, 7, 63, -64]),
+    "i16": (pa.int16(), [0, 1, -1, 2, 3, -7, 100]),
+    "i32": (pa.int32(), [0, 1, -1, 7, -7, 10, 1_000_000, 2**30]),
+    "i64": (pa.int64(), [0, 1, -1, 5, -11, 2**53 + 1, -(2**60)]),
+    "f32": (pa.float32(), [0.0, -0.0, 1.5, math.nan, math.inf, -2.25]),
+    "f64": (pa.float64(), [0.0, -0.0, 1.5, math.nan, -math.inf, -2.25, 1e300, 0.1, 3.0]),
+    "dec": (
+        pa.decimal128(12, 2),
+        [Decimal(text) for text in ("0.00", "1.50", "-0.01", "99.99", "-7.25", "1000000000.05")],
+    ),
+    "dec2": (pa.decimal128(12, 2), [Decimal(text) for text in ("3.00", "-0.05", "0.07", "7.00")]),
+    "wide": (
+        pa.decimal128(30, 10),
+        [Decimal(text) for text in ("0.0000000001", "-12345678901234567890.1234567891", "2.5")],
+    ),
+    "n32": (pa.int32(), [3, -3, 7, 1, -10]),
+    "n64": (pa.int64(), [3, -3, 2**40, 1, -10]),
+    "nf": (pa.float64(), [0.5, -3.0, 1e-300, math.inf, math.nan]),
+    "s": (pa.string(), TEXTS),
+    "s2": (pa.string(), ["", "a", "x", "é", "b", "aa"]),
+    "int_text": (pa.string(), ["0", " 12 ", "-7", "+5", "007", "\t3\n", "\x0044\x7f", "-0", "5"]),
+    "day_text": (pa.string(), [*DAYS, *DAY_TEXTS]),
+    "day": (pa.string(), [*DAYS, "0000-01-01", "+12345-12-31", "-0001-02-28", "-12345-01-01"]),
+    "compact": (pa.string(), [day.replace("-", "") for day in DAYS]),
+    "clock": (pa.string(), ["1999-01-31 23:59:59", "0001-01-01 00:00:00", "-0044-03-15 12:00:01"]),
+    "d": (pa.date32(), [dt.date.fromisoformat(day) for day in DAYS]),
+    "ntz": (pa.timestamp("us"), [dt.datetime.fromisoformat(moment) for moment in MOMENTS]),
+    "ts": (
+        pa.timestamp("us", "UTC"),
+        [dt.datetime.fromisoformat(moment + "+00:00") for moment in MOMENTS],
+    ),
+}
 
-GOLDEN: Final = Path(__file__).parents[2] / "golden" / "expressions"
-SESSIONS: Final = (
-    (True, "UTC"),
-    (False, "UTC"),
-    (True, "America/New_York"),
-    (False, "Europe/Berlin"),
-)
-"""ANSI or not, and the session's zone."""
+
+def edge_rows(extra: int = 150) -> pa.Table:
+    """Every value of every column, and NULL, in lengths that are prime to each other in effect."""
+    columns = {}
+    for at, (name, (kind, values)) in enumerate(VALUES.items()):
+        ring = [*values, None]
+        columns[name] = pa.array(
+            [ring[(row * (1 + at % 5) + row // (7 + at)) % len(ring)] for row in range(extra)], kind
+        )
+    return pa.table(columns)
+
 
 # Of which texts are made: what patterns name, signs of several code units or none of their own
 # width, ends of lines, digits of other scripts, and letters whose case is not one to one.
@@ -215,43 +254,3 @@ def random_rows(seed: int, count: int) -> pa.Table:
         ring = [rng.choice(edges) if rng.random() < 0.1 else value for value in values]
         columns[name] = pa.array(ring, kind)
     return pa.table(columns)
-
-
-def golden_lines() -> list[str]:
-    """List the expressions that have golden values: every function that workers take."""
-    paths = sorted(GOLDEN.glob("*.sql"))
-    lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
-    return [line for line in lines if line and not line.startswith("--")]
-
-
-def compared_with_spark(
-    spark: SparkSession,
-    root: Path,
-    drawn: tuple[int, int],
-    lines: Sequence[str] | None = None,
-    *,
-    ansi: bool,
-    zone: str,
-) -> Compared:
-    """Compute expressions over random rows.
-
-    Args:
-        spark: The session.
-        root: Where the rows are written.
-        drawn: What repeats the rows, and how many they are.
-        lines: The expressions; None for all that have golden values.
-        ansi: Whether Spark has errors where it would otherwise have NULL, or wrap.
-        zone: The session's.
-    """
-    settings = {
-        "spark.sql.ansi.enabled": str(ansi).lower(),
-        "spark.sql.session.timeZone": zone,
-        "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    }
-    with conf(spark, settings):
-        expressions = Expressions.over(spark, random_rows(*drawn), root / "random")
-        offsets = zone_offsets_of(spark, zone)
-        is_utc = zone == "UTC"
-        semantics = Semantics(ansi=ansi, is_utc=is_utc, zone_offsets=offsets, in_fragments=True)
-        return expressions.compare(golden_lines() if lines is None else lines, semantics)

@@ -345,8 +345,6 @@ class LeafSource:
         Raises:
             LeafTypeMismatch: A stored type does not promote to the requested one.
             LeafMissing: The leaf's files are gone.
-
-        Spec: "Schema", "Partition Pruning".
         """
         dataset = self.dataset
         views = columns if isinstance(columns, LeafViews) else LeafViews(columns)
