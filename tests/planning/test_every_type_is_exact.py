@@ -17,7 +17,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 from tests.planning.exhaustive import Exhaustive, exhaustive
-from tests.properties.strategies import MICRO, compared, sql_literal
+from tests.strategies.predicates import MICRO, compared, sql_literal
 
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.calendar import Day, Hour, Month, Year
