@@ -65,7 +65,7 @@ def _moments(zone: dt.tzinfo | None) -> list[object]:
     return [
         (dt.datetime(*start, 20) + dt.timedelta(hours=hour) + step).replace(tzinfo=zone)
         for start in starts
-        for hour in range(32)
+        for hour in (range(32) if start == starts[2] else (0, 3, 4, 5, 27, 28, 29))
         for step in (-MICRO, dt.timedelta(0), MICRO)
     ]
 
