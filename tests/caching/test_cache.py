@@ -208,6 +208,7 @@ def test_a_smaller_budget_evicts_and_a_share_shrinks_with_it(
     assert whole.peek(key(20)) is None
 
 
+@pytest.mark.slow
 def test_a_worker_with_a_small_pool_has_small_caches() -> None:
     jvm = JVM | {"settings": {"spark.master": "local[2]", "spark.pennon.worker.memory": "32m"}}
     script = """if True:
