@@ -165,6 +165,9 @@ bench-merge: $(INSTALLED) $(JAR) ## MERGE of 1 % into ROWS rows, beside Iceberg'
 bench-search: $(INSTALLED) ## searches by vectors over many partitions, beside bare Lance and one dataset
 	@$(BIN)/python -m benchmarks.vector_search $(ARGS)
 
+bench-store: $(INSTALLED) ## tables on an S3 server that waits 50 ms before each request, beside one Lance dataset and Iceberg
+	@$(BIN)/python -m benchmarks.store $(ARGS)
+
 bench-hash: $(INSTALLED) ## murmur3 of numbers and strings on one core, beside mmh3 in a loop
 	@$(BIN)/python benchmarks/murmur3.py
 

@@ -556,7 +556,7 @@ class PartitionedNamespace(TableRows):
             )
         action = "create_or_replace" if replace else "create"
         change = TagChange(action, name, version, retain)
-        tag = change_tag(self._catalog, self._table.identifier, change)
+        tag = change_tag(self._catalog, self._loaded.identifier, change)
         return self.version if tag is None else tag.version
 
     def drop_tag(self, name: str) -> None:
@@ -579,7 +579,7 @@ class PartitionedNamespace(TableRows):
             {}
         """
         self._check_unpinned("change the tags of")
-        change_tag(self._catalog, self._table.identifier, TagChange("drop", name))
+        change_tag(self._catalog, self._loaded.identifier, TagChange("drop", name))
 
     def _evolve(
         self,
@@ -596,11 +596,11 @@ class PartitionedNamespace(TableRows):
             None if field is None else parse_transform(field),
             name,
         )
-        identifier = self._table.identifier
+        identifier = self._loaded.identifier
         self._table = alter.alter_partitioning(self._catalog, identifier, change)
         return self.version
 
     def _change(self, *changes: Mapping[str, object]) -> int:
         self._check_unpinned("change the definition of")
-        self._table = alter.alter_table(self._catalog, self._table.identifier, changes)
+        self._table = alter.alter_table(self._catalog, self._loaded.identifier, changes)
         return self.version

@@ -17,7 +17,7 @@ from lance.indices import IndexConfig
 from sqlglot import exp
 
 from pennon.errors import IndexOptionRefused, IndexRefused
-from pennon.leaf import LeafViews
+from pennon.leaf import LeafSource, LeafViews
 from pennon.manifest.format.properties import IndexDefinition
 from pennon.planning.binding.source_columns import resolve_column
 from pennon.predicate.dialect import DataFusion
@@ -316,9 +316,8 @@ def _request(
         is_config = bool(parameters) and definition.type in ("ZONEMAP", "BLOOMFILTER")
         config = IndexConfig(definition.type.lower(), parameters) if is_config else definition.type
         return {**request, "index_type": config, **({} if is_config else parameters)}
-    chosen = [dataset.get_fragment(number) for number in fragments]
     is_there = exp.column(name, quoted=True).is_(exp.null()).not_().sql(dialect=DataFusion)
-    num_rows = sum(one.count_rows(is_there) for one in chosen if one is not None)
+    num_rows = LeafSource(dataset).count(is_there, fragments)
     least = _LEAST_ROWS_OF_PQ if "PQ" in definition.type else 1
     if num_rows < least:
         return None

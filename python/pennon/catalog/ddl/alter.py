@@ -63,12 +63,7 @@ from pennon.manifest import (
     Snapshot,
     change_root,
 )
-from pennon.manifest.format.properties import (
-    ALTERED,
-    REPLACED,
-    check_retention,
-    index_definitions,
-)
+from pennon.manifest.format.properties import ALTERED, REPLACED, check_retention, index_definitions
 from pennon.manifest.table_identity import STRONG, WEAK, change_under_way
 from pennon.spec.arrow_json import is_blob
 from pennon.spec.column_names import LENGTH_LIMIT, check_column

@@ -294,11 +294,11 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
         object_id, location, values = first.object_id, first.location, staged_values(first)
     else:
         raise InternalError(what="a leaf that is not in the manifest cannot be emptied")
+    if committed is not dataset and "://" in snapshot.location:
+        keep_opened(snapshot.location, location, committed, snapshot.storage_options)
     # A commit may take rows, or a column, from an index: Lance says what is left of it.
     has_indexes = isinstance(change, Reindex) or (state is not None and state.indexes != ())
     indexes = leaf_indexes(committed) if has_indexes else ()
-    if committed is not dataset:
-        keep_opened(snapshot.location, location, committed, snapshot.storage_options)
     return LeafChange(
         object_id,
         location,
