@@ -456,8 +456,8 @@ class NotVectorColumn(PennonError, condition="NOT_A_VECTOR_COLUMN", sql_state="4
     )
 
 
-VectorDimensionMismatch = condition(
-    "VECTOR_DIMENSION_MISMATCH",
+QueryDimensionMismatch = condition(
+    "QUERY_DIMENSION_MISMATCH",
     "22000",
     "Cannot search {table} by {column}: the query has {given} elements, and the column's vectors"
     " have {expected}. Give {expected} numbers, of the same model as the column's.",

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.manifest.format.rows import CommitIdentity
+from pennon.metadata_tables.metadata_table import SearchCall
 
 JsonObject = Mapping[str, object]
 
@@ -298,6 +299,15 @@ class LoadChanges(NamedTableRequest):
     compute_updates: bool
     deduplication: str
     options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSearch(NamedTableRequest):
+    """``FROM vector_search(t, …)``: what a search of a table finds, as a table."""
+
+    op: ClassVar[str] = "load_search"
+    version: str | None
+    search: SearchCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ from pennon.maintenance.procedures import PROCEDURES, find_procedure
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection, tables_of
 from pennon.metadata_tables.changes_table import ChangeRange, change_feed
+from pennon.metadata_tables.metadata_table import SearchCall
+from pennon.search import search_table
 from pennon.spec.column_names import listed_columns
 from pennon.streams import StreamOptions, StreamPosition, batch_end, batch_start, planned_batch
 from pennon.worker.messages import messages as m
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.worker.wire.framing import FrameSocket
 
-__all__ = ["load_changes", "read_metadata"]
+__all__ = ["load_changes", "load_search", "read_metadata"]
 
 # Handlers of requests about metadata tables.
 
@@ -157,6 +159,13 @@ def load_changes(request: LoadChanges) -> m.TableReply:
     return _described(request.catalog, table, change_feed(changes), changes)
 
 
+def load_search(request: m.LoadSearch) -> m.TableReply:
+    """Answer ``load_search``."""
+    table = load(request.catalog, request.identifier, request.version)
+    definition = search_table(request.search, table.name)
+    return _described(request.catalog, table, definition, search=request.search)
+
+
 def refuse_change(request: m.NamedTableRequest, change: str, advice: str) -> None:
     """Raise where a name whose table is to be changed is a metadata table's.
 
@@ -189,6 +198,7 @@ def _described(
     table: Table,
     definition: MetadataTable,
     changes: ChangeRange | None = None,
+    search: SearchCall | None = None,
 ) -> m.TableReply:
     snapshot, has_time = table.snapshot, catalog.has_time
     columns = definition.schema(snapshot)
@@ -196,7 +206,7 @@ def _described(
         table.name, snapshot.location, snapshot.version, snapshot.layout, table.identity
     )
     return m.TableReply(
-        MetadataToken(definition.name, of_table, changes).to_json(),
+        MetadataToken(definition.name, of_table, changes, search).to_json(),
         f"{table.name}.{definition.name}",
         shown_columns(columns, has_time=has_time),
         hidden_columns(columns, has_time=has_time),
@@ -216,8 +226,12 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     asked = decode(MetadataRows, _object(message.split))
     STORAGE_OPTION_VALUES.remember(asked.catalog.storage)
     token = MetadataToken.from_json(message.table)
-    changes = token.changes
-    definition = METADATA_TABLES[token.metadata] if changes is None else change_feed(changes)
+    if token.search is not None:
+        definition = search_table(token.search, token.of.name)
+    elif token.changes is not None:
+        definition = change_feed(token.changes)
+    else:
+        definition = METADATA_TABLES[token.metadata]
     snapshot = snapshot_of(asked.catalog, token.of)
     selection = Selection(asked.columns, asked.predicates)
     stream = _stream(token.of.name, definition, snapshot, selection)

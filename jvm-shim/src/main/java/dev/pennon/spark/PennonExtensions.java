@@ -3,6 +3,7 @@ package dev.pennon.spark;
 import dev.pennon.spark.compat.ScanLinks;
 import dev.pennon.spark.plan.DerivedKeyRule;
 import dev.pennon.spark.plan.JoinPlanning;
+import dev.pennon.spark.search.SearchFunctions;
 import dev.pennon.spark.statements.AnalyzeTablesRule;
 import dev.pennon.spark.statements.ForeignTableRule;
 import dev.pennon.spark.statements.MissingPathRule;
@@ -48,6 +49,7 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
     extensions.injectOptimizerRule(DerivedKeyRule::installedIn);
     extensions.injectQueryStagePrepRule(session -> new ScanLinks());
     JoinPlanning.injectInto(extensions);
+    SearchFunctions.injectInto(extensions);
     // While Spark goes on with the session, whose first query finds the worker ready.
     String catalog = PennonCatalog.class.getName();
     if (Stream.of(SparkEnv.get().conf().getAll()).anyMatch(entry -> entry._2().equals(catalog))) {
