@@ -1,10 +1,12 @@
 """Search of a table by vectors: the rows nearest to a query, over all partitions at once."""
 
 from pennon.search.nearest import merge, nearest_rows, search_leaves, take
+from pennon.search.nearest_join import NearestJoin
 from pennon.search.search_functions import search_table
 from pennon.search.search_plan import SearchLeaf, SearchOptions, SearchPlan, plan_search
 
 __all__ = [
+    "NearestJoin",
     "SearchLeaf",
     "SearchOptions",
     "SearchPlan",

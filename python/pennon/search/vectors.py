@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from pennon.errors import (
     NotVectorColumn,
+    QueryDimensionMismatch,
     QueryVectorRefused,
     SearchOptionRefused,
     UnknownColumn,
-    QueryDimensionMismatch,
 )
 from pennon.planning.binding.source_columns import resolve_column
 from pennon.spec.column_names import column_path

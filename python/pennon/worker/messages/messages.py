@@ -311,6 +311,32 @@ class LoadSearch(NamedTableRequest):
 
 
 @dataclass(frozen=True, slots=True)
+class PlanNearest(TableRequest):
+    """``JOIN t NEAREST k BY …``: rows of ``table`` beside those of a stream.
+
+    ``schema`` is Spark's of the whole join, of which the last columns are ``columns`` of the table.
+    """
+
+    op: ClassVar[str] = "plan_nearest"
+    column: str
+    metric: str
+    k: int
+    exact: bool
+    keeps_unmatched: bool
+    where: tuple[str, ...]
+    columns: tuple[str, ...]
+    schema: object
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNearestReply:
+    """The join as PySpark's own function over Arrow batches: its pickle in Base64."""
+
+    function: str
+    python: str
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataRows:
     """What ``split`` of ``read_metadata`` says; an executor knows no catalog otherwise."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -25,14 +27,21 @@ from pennon.catalog.tables.loaded_table import (
     reopen_newest,
 )
 from pennon.catalog.upstream.namespace_requests import described_properties
-from pennon.errors import MalformedMessage, NamespaceNotFound, TableNotFound, UnsupportedTableChange
+from pennon.errors import (
+    MalformedMessage,
+    NamespaceNotFound,
+    PredicateNotEvaluable,
+    TableNotFound,
+    UnsupportedTableChange,
+)
 from pennon.execution import BatchStream
 from pennon.maintenance.procedures import PROCEDURES, find_procedure
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection, tables_of
 from pennon.metadata_tables.changes_table import ChangeRange, change_feed
 from pennon.metadata_tables.metadata_table import SearchCall
-from pennon.search import search_table
+from pennon.search import NearestJoin, plan_search, search_table
+from pennon.search.vectors import is_vector
 from pennon.spec.column_names import listed_columns
 from pennon.streams import StreamOptions, StreamPosition, batch_end, batch_start, planned_batch
 from pennon.worker.messages import messages as m
@@ -164,6 +173,39 @@ def load_search(request: m.LoadSearch) -> m.TableReply:
     table = load(request.catalog, request.identifier, request.version)
     definition = search_table(request.search, table.name)
     return _described(request.catalog, table, definition, search=request.search)
+
+
+def plan_nearest(request: m.PlanNearest) -> m.PlanNearestReply:
+    """Answer ``plan_nearest``."""
+    # PySpark's, where Spark is: nothing else here needs it.
+    from pyspark.serializers import CloudPickleSerializer  # noqa: PLC0415
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    token = TableToken.from_json(request.table)
+    snapshot = snapshot_of(request.catalog, token)
+    vector = snapshot.schema.arrow.field(request.column)
+    if not is_vector(vector.type):
+        return m.PlanNearestReply("", "")
+    try:
+        plan = plan_search(
+            snapshot,
+            [0] * vector.type.list_size,
+            column=request.column,
+            k=request.k,
+            where=request.where,
+            metric=request.metric,
+            exact=request.exact,
+            columns=request.columns,
+            table=token.name,
+        )
+    except PredicateNotEvaluable:
+        return m.PlanNearestReply("", "")
+    given = StructType.fromJson(request.schema)
+    join = NearestJoin(plan, token.name, request.keeps_unmatched, to_arrow_schema(given))
+    pickled = CloudPickleSerializer().dumps((join, given))
+    major, minor, *_ = sys.version_info
+    return m.PlanNearestReply(base64.b64encode(pickled).decode(), f"{major}.{minor}")
 
 
 def refuse_change(request: m.NamedTableRequest, change: str, advice: str) -> None:

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "084b3b0a4c43"
+PROTOCOL: Final = "456d871e96ae"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

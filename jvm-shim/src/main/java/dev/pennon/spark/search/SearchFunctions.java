@@ -4,17 +4,13 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.PennonCatalog;
 import dev.pennon.spark.compat.SessionCatalogs;
-import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.statements.PennonParser;
-import dev.pennon.spark.tables.PennonTable;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters;
@@ -24,10 +20,7 @@ import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.FunctionTableSubqueryArgumentExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
 import org.apache.spark.sql.catalyst.parser.ParseException;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -125,29 +118,20 @@ public final class SearchFunctions {
           Identifier.of(parts.subList(1, last).toArray(String[]::new), parts.get(last));
     }
 
-    /** The table below conditions, every one of which has to reach the worker. */
     private void takeTable(LogicalPlan plan) {
-      if (plan instanceof SubqueryAlias alias) {
-        takeTable(alias.child());
-      } else if (plan instanceof Project project && project.output().equals(project.child().output())) {
-        takeTable(project.child());
-      } else if (plan instanceof Filter filter) {
-        takeTable(filter.child());
-        Set<String> names = Set.of(filter.child().schema().fieldNames());
-        String condition = ExpressionText.ofTable(filter.condition(), names);
-        if (condition == null) {
-          throw refused(filter.condition().sql(), "the condition cannot be asked before a search");
-        }
-        where.add(condition);
-      } else if (plan instanceof DataSourceV2Relation relation
-          && relation.table() instanceof PennonTable table
-          && relation.catalog().get() instanceof PennonCatalog own) {
-        catalog = own;
-        identifier = relation.identifier().get();
-        version = table.version();
-      } else {
-        throw refused("TABLE(…)", "it is not a table of Pennon, or one with conditions alone");
-      }
+      SearchedTable searched =
+          SearchedTable.of(plan)
+              .filter(below -> plan.schema().sameType(below.table().schema()))
+              .orElseThrow(
+                  () ->
+                      refused(
+                          "TABLE(…)",
+                          "it is no table of Pennon, or has more than conditions that can be asked"
+                              + " before a search"));
+      catalog = searched.catalog();
+      identifier = searched.identifier();
+      version = searched.table().version();
+      where.addAll(searched.where());
     }
 
     private RuntimeException refused(String table, String why) {
