@@ -75,7 +75,7 @@ test-store: $(INSTALLED) $(JAR) ## catalog, DDL, joins, evolution, writes, strea
 
 test-deployments: $(INSTALLED) $(JAR) ## each setting and neighbour of a session, beside Parquet; Iceberg's and Delta's jars; a cluster whose executors are killed; YARN; a store that is lost
 	@$(BIN)/python -m tests.deployments.matrix $(ARGS)
-	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py
+	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py tests/deployments/dbt_runs.py
 
 test-fast: $(INSTALLED) ## test values alone (specs, predicates, plans, keys, expressions): no Java, some 90 seconds of CPU
 	@$(BIN)/python -m pytest $(VALUE_TESTS) -m "not spark and not slow"
@@ -92,9 +92,10 @@ check: $(INSTALLED) $(JAR) ## formatting, lint, types, javac's lint, the example
 	@TMPDIR=$(EXAMPLES) $(BIN)/python -m pytest -q --doctest-modules python/pennon
 	@rm -rf $(EXAMPLES)
 
-docs: $(INSTALLED) ## write build/conformance.md, which tests hold which sentence of the specification, and the picture of imports
+docs: $(INSTALLED) ## write build/conformance.md, which tests hold which sentence of the specification, the picture of imports, and what workers compute
 	@$(BIN)/python -m tests.conformance.document
 	@$(BIN)/python -m tests.import_picture
+	@$(BIN)/python -m tests.function_page
 
 site: $(INSTALLED) ## build the site from docs/ and the code, in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -103,11 +104,14 @@ site: $(INSTALLED) ## build the site from docs/ and the code, in build/site
 wire: $(INSTALLED) ## write the declared messages for the jar, and the golden ones, from their dataclasses
 	@$(BIN)/python -m tests.worker.wire_declaration
 
+golden: $(INSTALLED) $(JAR) ## record what Spark answers for tests/golden/expressions, to compare workers with
+	@$(BIN)/python -m tests.spark.expressions.golden
+
 format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)
 
-bench: bench-read bench-start bench-tpch bench-in-spark bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
+bench: bench-read bench-start bench-tpch bench-in-spark bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-search ## every benchmark
 
 bench-read: $(INSTALLED) $(JAR) ## 20 million rows, rows of every type into Spark, and 5,000 small partitions, beside Parquet
 	@$(BIN)/python -m benchmarks.scan
@@ -158,6 +162,12 @@ bench-appends: $(INSTALLED) ## many appends of ten rows without maintenance, and
 bench-merge: $(INSTALLED) $(JAR) ## MERGE of 1 % into ROWS rows, beside Iceberg's merge on read, which it fetches
 	@$(BIN)/python -m benchmarks.merge --rows $(or $(ROWS),20000000) $(ARGS)
 
+bench-search: $(INSTALLED) ## searches by vectors over many partitions, beside bare Lance and one dataset
+	@$(BIN)/python -m benchmarks.vector_search $(ARGS)
+
+bench-store: $(INSTALLED) ## tables on an S3 server that waits 50 ms before each request, beside one Lance dataset and Iceberg
+	@$(BIN)/python -m benchmarks.store $(ARGS)
+
 bench-hash: $(INSTALLED) ## murmur3 of numbers and strings on one core, beside mmh3 in a loop
 	@$(BIN)/python benchmarks/murmur3.py
 
@@ -196,6 +206,9 @@ torture-commits: $(INSTALLED) ## N commits of processes that are killed with -9,
 torture-pauses: $(INSTALLED) ## writers that stand still at each step, then at random for N seconds, beside expiries
 	@PENNON_EXHAUSTIVE=1 $(BIN)/python -m pytest -q tests/faults/test_stalled_writers.py
 	@$(BIN)/python -m tests.torture.pauses --seconds $(or $(N),1800) $(ARGS)
+
+torture-search: $(INSTALLED) ## N random steps on tables with indexes, between searches, each beside NumPy
+	@$(BIN)/python -m tests.torture.searches --steps $(or $(N),1000) $(ARGS)
 
 torture-races: $(INSTALLED) ## N races of two or three statements in processes of their own, each against serial orders
 	@$(BIN)/python -m tests.torture.races --races $(or $(N),500) $(ARGS)

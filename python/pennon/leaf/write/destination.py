@@ -479,16 +479,14 @@ class Destinations:
 
     def _stored(self, dataset: lance.LanceDataset, leaf: str) -> tuple[pa.Schema, str]:
         """Give how an existing leaf stores the columns, worked out once for equal leaves."""
-        stored = shared_fields(dataset)
-        known = _EXISTING.of(self._schema)
-        if stored not in known:
+        stored, version = shared_fields(dataset), dataset.data_storage_version
+        known = _EXISTING.of(self._schema).setdefault(stored, {})
+        if version not in known:
             matches = leaf_matching(self._schema, stored).of(self._schema, leaf)
             upgrade_of(self._schema, matches, stored.fields, {}, leaf)
             schema = pa.schema([stored_field(match) for match in matches])
-            is_plain = schema.equals(self._new[0], check_metadata=True)
-            layout = self._new[1] if is_plain else write_layout(list(self._schema), schema)
-            known[stored] = schema, layout
-        return known[stored]
+            known[version] = schema, write_layout(list(self._schema), schema, version)
+        return known[version]
 
 
 def _new_layout(columns: pa.Schema) -> tuple[pa.Schema, str]:
@@ -498,6 +496,5 @@ def _new_layout(columns: pa.Schema) -> tuple[pa.Schema, str]:
 
 # How new leaves store a namespace's columns, and how existing ones do.
 _NEW: Final[PerObject[pa.Schema, tuple[pa.Schema, str]]] = PerObject(_new_layout)
-_EXISTING: Final[PerObject[pa.Schema, WeakKeyDictionary[LeafFields, tuple[pa.Schema, str]]]] = (
-    PerObject(lambda _: WeakKeyDictionary())
-)
+_Known = WeakKeyDictionary[LeafFields, dict[str, tuple[pa.Schema, str]]]
+_EXISTING: Final[PerObject[pa.Schema, _Known]] = PerObject(lambda _: WeakKeyDictionary())

@@ -29,6 +29,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 from pennon.errors import InternalError, LeafMissing, LeafSchemaMismatch, SnapshotNotFound
 from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri, leaves_at_once, open_leaf
 from pennon.leaf.row_order import SortedCheck, key_columns
+from pennon.leaf.schema.file_layout import file_batch, file_schema
 from pennon.leaf.write.destination import Destinations, StagedPartition
 from pennon.leaf.write.incoming_rows import (
     ColumnCounting,
@@ -417,13 +418,14 @@ class _Writers:
 def _base(target: WriteTarget) -> Snapshot:
     """Open the version that the write is based on; where it has expired, the newest.
 
-    The commit finds out whether the rows still fit. What the process has opened for the statement
-    is not opened again.
+    The commit finds out whether the rows still fit. A store is not asked for what the process has
+    opened for the statement.
     """
     options = target.storage_options
-    seen = Snapshot.seen(target.location, target.version, options) if target.table_id else None
-    if seen is not None and table_id(seen) == target.table_id:
-        return seen
+    if "://" in target.location and target.table_id:
+        seen = Snapshot.seen(target.location, target.version, options)
+        if seen is not None and table_id(seen) == target.table_id:
+            return seen
     try:
         base = Snapshot.open(target.location, target.version, storage_options=options)
     except SnapshotNotFound:
@@ -518,7 +520,9 @@ class _Rows:
         return self._check.is_sorted
 
     def reader(self) -> pa.RecordBatchReader:
-        return pa.RecordBatchReader.from_batches(self._destination.schema, self._batches())
+        schema = file_schema(self._destination.schema, self._destination.storage_version)
+        batches = (file_batch(rows, schema) for rows in self._batches())
+        return pa.RecordBatchReader.from_batches(schema, batches)
 
     def hold(self, most_bytes: int) -> int | None:
         """Pull rows before they are written.
@@ -604,10 +608,11 @@ def _write(rows: _Rows, destination: Destination, target: WriteTarget) -> list[F
     for mode in modes:
         try:
             with rows.failure.raised():
+                reader = rows.reader()
                 written = write_fragments(
-                    rows.reader(),
+                    reader,
                     into,
-                    schema=destination.schema,
+                    schema=reader.schema,
                     mode=mode,
                     data_storage_version=destination.storage_version,
                     storage_options=dict(target.storage_options) or None,
