@@ -496,6 +496,12 @@ class IndexRefused(PennonError, condition="INDEX_REFUSED", sql_state="0A000"):
     template = "Cannot create index {name} on {table}: {why}. {advice}."
 
 
+class IndexSyntax(PennonError, condition="INDEX_SYNTAX", sql_state="42601"):
+    """A statement about an index is not understood."""
+
+    template = "Cannot parse {text}: {why}. Write {form}."
+
+
 IndexOptionRefused = condition(
     "INDEX_OPTION_REFUSED",
     "22023",
