@@ -359,12 +359,9 @@ class LeafSource:
             view = views.of(dataset)
         leaf_rows, names = _LeafRows(self, view.matches, views.schema), view.names
         if view.condition is None and not names and not view.places:
-            num_rows = self.num_rows(fragments)
-            return _counted(
-                num_rows if limit is None else min(num_rows, limit), leaf_rows, batch_size
-            )
-        is_whole = view.condition is None and fragments is None and limit is None
-        is_whole = is_whole and filtered is None
+            most = sys.maxsize if limit is None else limit
+            return _counted(min(self.num_rows(fragments), most), leaf_rows, batch_size)
+        is_whole = {view.condition, fragments, limit, filtered} == {None}
         if is_whole and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
             rows = _converted(partial(_all_rows, dataset, names, counted), leaf_rows)
             return rows if keys is None else keys.matching(rows)
