@@ -342,7 +342,7 @@ class _PartitionWriter(FragmentWriter):
         if not isinstance(node, Filter) or node.condition.tree is None:
             return super().select(position)
         below = self.select(node.child)
-        self.prunings |= node.prunings
+        self.prunings |= {pruning.id for pruning in node.prunings}
         kept: list[exp.Expr] = []
         for part in operands(node.condition.tree, exp.And):
             try:

@@ -216,7 +216,7 @@ class FragmentWriter:
                 return Selected(selected_columns([]), {})
             case Filter() as node:
                 below = self.select(node.child)
-                self.prunings |= node.prunings
+                self.prunings |= {pruning.id for pruning in node.prunings}
                 if not node.leaves_out_rows and self.values.isdisjoint(below.types):
                     return below
                 return filtered(f"t{position}", below, node.condition, self.semantics, self.values)

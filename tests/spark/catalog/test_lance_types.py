@@ -44,7 +44,8 @@ def test_vectors_keep_their_dimension(spark: SparkSession, namespace: str) -> No
     name = f"{namespace}.t"
     spark.sql(
         f"CREATE TABLE {name} (id INT, part STRING, v ARRAY<FLOAT>, h ARRAY<FLOAT>,"
-        " b ARRAY<TINYINT>) PARTITIONED BY (part) TBLPROPERTIES ('v.arrow.fixed-size-list.size' = '2',"
+        " b ARRAY<TINYINT>) PARTITIONED BY (part)"
+        " TBLPROPERTIES ('v.arrow.fixed-size-list.size' = '2',"
         " 'h.arrow.fixed-size-list.size' = '2', 'h.arrow.float16' = 'true',"
         " 'b.arrow.fixed-size-list.size' = '1')"
     )

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from pennon.plan import Plan, PlanNode
     from pennon.planning import ScanPlan
     from pennon.spec.functions import LayoutFunction
-    from pennon.worker.messages.plan_messages import ColumnNumbers
     from pennon.worker.plans.fragment_planner import ChosenFragment, ChosenFragments
-    from pennon.worker.plans.plan_outline import DecodedPlan
+    from pennon.worker.plans.plan_outline import ColumnNumbers, DecodedPlan
     from pennon.worker.wire.framing import FrameSocket
 
 _KEYS = pa.schema({"scan": pa.int32(), "key": pa.int64(), "leaf": pa.int32(), "split": pa.utf8()})
