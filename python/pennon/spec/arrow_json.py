@@ -387,6 +387,7 @@ def field_to_json(field: pa.Field) -> dict[str, object]:
 
     Spec: "Schema", Appendix A.
     """
+    field = storage_field(field)
     written: dict[str, object] = {
         "name": field.name,
         "nullable": field.nullable,
