@@ -140,3 +140,7 @@ def test_extension_types_are_their_storage_with_their_name() -> None:
         written = field_to_json(blob)
         assert written["type"] == {"type": "large_binary"}
         assert written["metadata"] == {"lance-encoding:blob": "true"}
+    struct = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
+    named = {"ARROW:extension:name": "lance.blob.v2"}
+    others = {**field_to_json(pa.field("b", struct)), "metadata": named}
+    assert field_to_json(field_from_json(others)) == written
