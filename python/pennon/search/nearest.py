@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pennon.leaf.read.leaf_view import LeafView
-    from pennon.leaf.source import LeafSource
+    from pennon.leaf.read.source import LeafSource
     from pennon.search.search_plan import SearchLeaf, SearchPlan
 
 __all__ = ["CANDIDATES", "merge", "nearest_rows", "search_leaves", "take"]

@@ -20,9 +20,9 @@ from lance.fragment import write_fragments
 
 from pennon.errors import InternalError
 from pennon.leaf.changes.deleted_rows import DeletedRows
+from pennon.leaf.read.source import LeafSource
 from pennon.leaf.row_order import addresses_in, fragments_of
 from pennon.leaf.schema.file_layout import file_batch
-from pennon.leaf.source import LeafSource
 from pennon.leaf.write.leaf_commit import commit_operation, prepared_fragments
 
 if TYPE_CHECKING:
