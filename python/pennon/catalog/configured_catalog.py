@@ -29,6 +29,7 @@ from pennon.manifest.dataset.storage import address, open_manifest
 from pennon.settings import (
     EXECUTION,
     IMPLEMENTATION,
+    NAMESPACE_OPTIONS,
     ONE_EXECUTOR_BYTES,
     ONE_TASK_BYTES,
     REPLICATED_BYTES,
@@ -99,7 +100,7 @@ def misspelling_of(name: str, existing: Iterable[str]) -> str | None:
 
 # Hadoop, and so Spark, writes a local path with one slash behind it.
 _FILE: Final = "file:/"
-_STORAGE_PREFIX: Final = STORAGE.name.rstrip("*")
+_PREFIXES_OF_OPTIONS: Final = tuple(it.name.rstrip("*") for it in (STORAGE, NAMESPACE_OPTIONS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ class Catalog:
         options: What the session states of the catalog now, by the names of the options; of
             storage options no values.
         has_time: Whether the session has the type TIME.
+        namespace: Options of the implementation, such as the address of a service; never printed.
 
     Example:
         >>> lake = Catalog("lance", "file:/data/lake/")
@@ -128,6 +130,7 @@ class Catalog:
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     has_time: bool = False
+    namespace: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", absolute_place(self.root))
@@ -172,7 +175,7 @@ def check_catalog_options(options: Iterable[str], catalog: str | None = None) ->
     """Refuse an option of a catalog that would be kept and do nothing.
 
     Args:
-        options: Their names. Storage options may have any.
+        options: Their names. Those of the storage and of the implementation may have any.
         catalog: The catalog whose settings in Spark they are; None for arguments of Python.
 
     Raises:
@@ -192,7 +195,7 @@ Write one that it has, or leave it out.
     in_any_letters = (ROOT.name, IMPLEMENTATION.name)
     for option in options:
         is_known = option in known or (catalog is not None and option.lower() in in_any_letters)
-        is_storage = catalog is not None and option.startswith(_STORAGE_PREFIX)
+        is_storage = catalog is not None and option.startswith(_PREFIXES_OF_OPTIONS)
         if not is_known and not is_storage:
             name = option if catalog is None else setting_name(catalog, option)
             near = near_names(option, (*known, ROOT.name, STORAGE.name), "options")

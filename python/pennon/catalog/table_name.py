@@ -259,8 +259,13 @@ def registered(
 
 
 def registration_of(catalog: Catalog, location: str) -> dict[str, str]:
-    """Give the properties of a namespace that is the table at a location."""
-    return {LOCATION: relative_location(catalog, location), MARKER: MARKER_VALUE}
+    """Give the properties of a namespace that is the table at a location.
+
+    What a service tells of a place is whole: others may have another root.
+    """
+    is_relative = catalog.implementation == "dir"
+    place = relative_location(catalog, location) if is_relative else location
+    return {LOCATION: place, MARKER: MARKER_VALUE}
 
 
 def relative_location(catalog: Catalog, location: str) -> str:

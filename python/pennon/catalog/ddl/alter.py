@@ -54,10 +54,17 @@ from pennon.leaf.write.incoming_rows import counted_fields
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
 from pennon.manifest.format.properties import ALTERED, REPLACED, check_retention
 from pennon.manifest.table_identity import STRONG, WEAK, change_under_way
+from pennon.settings import COMPRESSION
 from pennon.spec.column_names import LENGTH_LIMIT, STATISTICS_COLUMNS, CountedColumns, check_column
 from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
-from pennon.spec.write_order import WRITE_ORDER, WriteOrder, value_from_json, with_initial_default
+from pennon.spec.write_order import (
+    WRITE_ORDER,
+    WriteOrder,
+    codecs,
+    value_from_json,
+    with_initial_default,
+)
 from pennon.transaction.concurrency.outcome import check_isolation, check_row_change_modes
 from pennon.transaction.mode_change import settled, without_writers
 
@@ -68,6 +75,7 @@ if TYPE_CHECKING:
 __all__ = [
     "alter_table",
     "changed_columns",
+    "check_compression",
     "check_counted_columns",
     "checked_order",
     "followed_order",
@@ -417,6 +425,30 @@ Write a number, or some of: id.
         )
 
 
+def check_compression(table: str, properties: Mapping[str, str], schema: NamespaceSchema) -> None:
+    """Refuse a codec that there is not, and one of a column that the table has not.
+
+    Args:
+        table: Its name, for the error.
+        properties: What is set.
+        schema: The columns.
+
+    Raises:
+        TablePropertyRefused: It says what there is.
+    """
+    value = properties.get(COMPRESSION.name)
+    try:
+        codecs(value or "none", schema.arrow)
+    except ValueError as error:
+        raise TablePropertyRefused(
+            property=COMPRESSION.name,
+            value=value,
+            table=table,
+            why=error,
+            advice="Write lz4, zstd or none, or a column before one of them, as in 'comment zstd'",
+        ) from error
+
+
 _Change = Callable[[Table], ManifestOutcome]
 
 _ATTEMPTS = 5
@@ -494,6 +526,7 @@ def alter_table(
         is_same = changed.schema is before.schema
         check_names(table.name, changed.properties)
         check_counted_columns(table.name, changed.properties, changed.schema)
+        check_compression(table.name, changed.properties, changed.schema)
         properties = checked_order(changed.properties, changed.schema)
         check_isolation(properties)
         check_row_change_modes(properties)

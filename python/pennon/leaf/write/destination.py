@@ -48,6 +48,7 @@ from pennon.manifest import Snapshot, leaf_name
 from pennon.manifest.leaves.partition_index import equals
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.spec.partition_spec import leaf_prefix
+from pennon.spec.write_order import compressed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -320,7 +321,7 @@ class Destinations:
     def __init__(self, snapshot: Snapshot, spec: PartitionSpec) -> None:
         self._snapshot = snapshot
         self._spec = spec
-        self._schema = snapshot.schema.arrow
+        self._schema = compressed(snapshot.schema.arrow, snapshot.properties)
         self._known: pa.Table | None = None
         self._num_asked = 0
         self._expected: dict[str, pa.Table] = {}

@@ -362,12 +362,12 @@ _ADVICE: Final = (
         "Check the name of the bucket and its region: it has to be there, nobody makes it",
     ),
     (
-        ("accessdenied", "authorizationpermissionmismatch", "403 "),
-        "Give these credentials the right to list, read, write and delete there",
-    ),
-    (
         ("slowdown", "serverbusy", "toomanyrequests", "503 ", "429 "),
         "The store is overloaded: run it again later, or with a smaller PENNON_STORE_LEAVES",
+    ),
+    (
+        ("accessdenied", "authorizationpermissionmismatch", "403 "),
+        "Give these credentials the right to list, read, write and delete there",
     ),
     (
         ("builder error",),

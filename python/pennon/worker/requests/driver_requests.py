@@ -215,6 +215,7 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     message = decode(ReadMetadata, request)
     asked = decode(MetadataRows, _object(message.split))
     STORAGE_OPTION_VALUES.remember(asked.catalog.storage)
+    STORAGE_OPTION_VALUES.remember(asked.catalog.namespace)
     token = MetadataToken.from_json(message.table)
     changes = token.changes
     definition = METADATA_TABLES[token.metadata] if changes is None else change_feed(changes)
