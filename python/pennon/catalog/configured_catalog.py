@@ -13,6 +13,7 @@ from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
+from pennon.caching.lance_sessions import vended
 from pennon.errors import (
     ArgumentRefused,
     BytesUnknown,
@@ -145,6 +146,23 @@ class Catalog:
     def prefix(self) -> str:
         """What all paths and URLs below the root begin with."""
         return self.root.rstrip("/") + "/"
+
+    @property
+    def connection(self) -> dict[str, str]:
+        """What its implementation is connected with; a service has a place of its own."""
+        storage = {f"storage.{key}": value for key, value in self.storage.items()}
+        own = {} if self.implementation == "rest" else {"root": self.root, **storage}
+        return {**own, **self.namespace}
+
+    def storage_of(self, identifier: Sequence[str]) -> Mapping[str, str]:
+        """Give the storage options of a table, with the credentials that a service gives for it.
+
+        Args:
+            identifier: Its name, or a path.
+        """
+        if self.implementation == _DIRECTORY or (len(identifier) == 1 and is_path(identifier[0])):
+            return self.storage
+        return vended(self.storage, self.implementation, self.connection, identifier)
 
     def check_implementation(self) -> None:
         """Refuse a session that states another implementation than the catalog began with.
@@ -347,7 +365,17 @@ _STORAGE_OPTIONS: Final = frozenset(
         *(prefix + name for prefix, names in _PREFIXES.items() for name in names.split()),
     }
 )
-_OTHER_STORES: Final = ("lance_", "oss_", "cos_", "tos_", "hf_", "goosefs_", "opendal_", "headers.")
+_OTHER_STORES: Final = (
+    "lance_",
+    "oss_",
+    "cos_",
+    "tos_",
+    "hf_",
+    "goosefs_",
+    "opendal_",
+    "headers.",
+    "pennon.",
+)
 
 
 def check_storage_options(options: Iterable[str]) -> None:

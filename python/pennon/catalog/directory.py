@@ -410,11 +410,8 @@ class Directory:
 
 def _connect(catalog: Catalog) -> Any:
     name, root, implementation = catalog.name, catalog.root, catalog.implementation
-    options = {f"storage.{key}": value for key, value in catalog.storage.items()}
     try:
-        # A service has a place of its own: its implementation takes no root.
-        of_root = {} if implementation == "rest" else {"root": root, **options}
-        return upstream.connect(implementation, {**of_root, **catalog.namespace})
+        return upstream.connect(implementation, catalog.connection)
     except (*_NOT_STARTED, upstream_errors.LanceNamespaceError) as error:
         if is_of_storage(error):
             raise storage_failure("use the root", root, error) from error

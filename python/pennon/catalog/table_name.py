@@ -157,6 +157,11 @@ def parts_of(catalog: Catalog, name: str) -> tuple[str, ...]:
     return _of_path(parts[0]) if len(parts) == 1 and is_path(parts[0]) else parts
 
 
+def storage_of(catalog: Catalog, name: str) -> Mapping[str, str]:
+    """Give the storage options of a table by its name, or by its path; as ``Catalog.storage_of``."""
+    return catalog.storage_of(parts_of(catalog, name))
+
+
 def _of_path(place: str) -> tuple[str]:
     return (absolute_place(place),)
 

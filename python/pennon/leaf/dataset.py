@@ -21,7 +21,7 @@ import pyarrow as pa
 from lance.file import LanceFileSession
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
-from pennon.caching.lance_sessions import forget_sessions, lance_session
+from pennon.caching.lance_sessions import forget_sessions, lance_options, lance_session, opening
 from pennon.errors import (
     DraftLayout,
     LeafMissing,
@@ -229,10 +229,9 @@ def _open(
     storage: str,
 ) -> lance.LanceDataset:
     uri = leaf_uri(root, location)
-    options = dict(storage_options) if storage_options else None
     try:
         dataset = lance.dataset(
-            uri, version=version, storage_options=options, session=lance_session(storage)
+            **opening(uri, storage_options), version=version, session=lance_session(storage)
         )
     except (ValueError, OSError) as error:
         if not _says_missing(error):
@@ -399,7 +398,7 @@ def are_there(
         paths: Below its ``data``.
         storage_options: Given to Lance.
     """
-    session = LanceFileSession(uri, storage_options=dict(storage_options or {}) or None)
+    session = LanceFileSession(uri, storage_options=lance_options(storage_options))
     names = {f"data/{path}" for path in paths}
     if len(names) > _MOST_ASKED_FOR:
         return names <= set(session.list("data"))
@@ -465,7 +464,7 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str]) -> None:
     Raises:
         OSError: The storage refused, or nothing is there.
     """
-    lance.LanceDataset.drop(uri, storage_options=dict(storage_options) or None)
+    lance.LanceDataset.drop(uri, storage_options=lance_options(storage_options))
 
 
 def _says_missing(error: Exception) -> bool:

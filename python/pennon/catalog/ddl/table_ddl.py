@@ -448,13 +448,13 @@ def drop_namespace(catalog: Catalog, namespace: Name, *, cascade: bool) -> bool:
 
 def _drop_plain(catalog: Catalog, identifier: Name, location: str) -> None:
     if not Directory(catalog).drop_plain(identifier):
-        drop_dataset(location, catalog.storage)
+        drop_dataset(location, catalog.storage_of(identifier))
 
 
 def _readable(catalog: Catalog, identifier: Name, location: str) -> StoredTable | None:
     """Open a table; one whose files are damaged or gone can be dropped and renamed all the same."""
     with contextlib.suppress(PennonError):
-        snapshot = open_snapshot(location, None, None, catalog.storage)
+        snapshot = open_snapshot(location, None, None, catalog.storage_of(identifier))
         return stored_table(catalog.full_name(identifier), snapshot)
     return None
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import Cache, PerObject
+from pennon.caching.lance_sessions import lance_options
 from pennon.errors import (
     InternalError,
     LeafFolderTaken,
@@ -96,7 +97,7 @@ def create_leaf(
     Spec: "Schema", "Physical Layout and Naming".
     """
     uri = leaf_uri(root, location)
-    options = dict(storage_options) if storage_options else None
+    options = lance_options(storage_options)
     made = _write_empty(uri, schema, 0, options)
     if made is not None and "://" in uri:  # on a disk the shared session of an opened one is faster
         return made

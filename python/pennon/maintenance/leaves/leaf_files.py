@@ -17,6 +17,7 @@ import lance
 import pyarrow as pa
 from lance.file import LanceFileSession
 
+from pennon.caching.lance_sessions import lance_options
 from pennon.errors import InternalError, LeafMissing, StorageFailure
 from pennon.leaf import leaf_uri, open_leaf
 from pennon.leaf.dataset import leaf_missing, open_own_leaf
@@ -164,7 +165,7 @@ class LeafFiles:
         """
         uri = leaf_uri(self.root, self.place)
         try:
-            LanceFileSession(uri, storage_options=dict(self.storage_options) or None).delete_file(
+            LanceFileSession(uri, storage_options=lance_options(self.storage_options)).delete_file(
                 path
             )
         except (OSError, ValueError) as error:

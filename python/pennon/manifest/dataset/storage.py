@@ -16,7 +16,7 @@ import lance
 from lance.dataset import Version
 
 from pennon.caching import storage_identity, version_time
-from pennon.caching.lance_sessions import lance_session
+from pennon.caching.lance_sessions import lance_session, opening
 from pennon.errors import (
     InternalError,
     NamespaceHasNoManifest,
@@ -479,10 +479,7 @@ def _open(
     for attempt in range(_LISTINGS):
         try:
             return lance.dataset(
-                manifest_uri(location),
-                version=version,
-                storage_options=dict(storage_options or {}),
-                session=session,
+                **opening(manifest_uri(location), storage_options), version=version, session=session
             )
         except (OSError, ValueError) as error:
             # Lance lists the versions and reads the newest, which may expire in between.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.caching import Cache, TableKey, storage_identity
+from pennon.catalog.table_name import storage_of
 from pennon.catalog.tables.loaded_table import reopen
 from pennon.errors import PlanNotRepeated, PredicateNotEvaluable
 from pennon.planning import plan_scan
@@ -230,7 +231,7 @@ def filtered_plan(request: PackSplits | PruneSplits) -> ScanPlan:
 
 def _kept(catalog: Catalog, asked: PlanToken) -> KeptPlan:
     table, predicates, time_zone = asked.table, asked.predicates, asked.time_zone
-    storage = storage_identity(catalog.storage)
+    storage = storage_identity(storage_of(catalog, table.name))
     asked_for = (*predicates, time_zone, asked.constants.to_string() if asked.constants else "")
     key = TableKey(table.location, table.version, table.identity, storage, asked_for)
 
@@ -261,6 +262,6 @@ def snapshot_of(catalog: Catalog, token: TableToken | str) -> Snapshot:
         table.location,
         table.version,
         table.identity,
-        catalog.storage,
+        storage_of(catalog, table.name),
         layout=table.layout,
     )

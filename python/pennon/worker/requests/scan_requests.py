@@ -23,6 +23,7 @@ from pennon.catalog.columns.spark_types import (
 )
 from pennon.catalog.configured_catalog import check_read_options
 from pennon.catalog.partitioning import sort_key
+from pennon.catalog.table_name import storage_of
 from pennon.grouping.key_grouping import report
 from pennon.leaf.read.metadata_columns import constant_columns
 from pennon.planning import explain, summary
@@ -81,7 +82,7 @@ def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
         request.num_tasks,
         request.max_bytes,
     )
-    storage = storage_identity(request.catalog.storage)
+    storage = storage_identity(storage_of(request.catalog, table.name))
     key = TableKey(table.location, table.version, table.identity, storage, asked)
     reply = _replies.peek(key)
     if reply is None or not is_repeated(request.catalog, reply.plan):
@@ -112,7 +113,7 @@ def _planned(request: m.PlanScan, full: pa.Schema) -> m.PlanScanReply:
         columns,
         full,
         plan.residuals,
-        request.catalog.storage,
+        snapshot.storage_options,
         order,
         plan.identity,
     )

@@ -1,0 +1,117 @@
+"""Tables of a service that gives credentials for each of them, for a few seconds."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+import lance_namespace as upstream
+import pyarrow as pa
+import pytest
+from lance.namespace import DirectoryNamespace
+from tests.separate_process import ROOT, run_script
+from tests.stores.server import KEY, SECRET, options
+
+import pennon
+from pennon.errors import StorageFailure
+
+SECONDS = 3
+SCHEMA = pa.schema({"id": pa.int64(), "region": pa.string()})
+ROWS = [{"id": 1, "region": "eu"}, {"id": 2, "region": "us"}]
+
+
+class Vending(DirectoryNamespace):
+    """A directory namespace with credentials of its own, which gives those of tables away."""
+
+    asked: ClassVar[list[float]] = []
+
+    def __init__(self, log: str = "", **properties: Any) -> None:
+        super().__init__(**properties)
+        self._log = log
+
+    def describe_table(self, request: Any) -> Any:
+        if not request.vend_credentials:
+            return super().describe_table(request)
+        self.asked.append(time.time())
+        if self._log:
+            with Path(self._log).open("a") as log:
+                log.write(f"{os.getpid()}\n")
+        until = str(int((time.time() + SECONDS) * 1000))
+        given = {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET}
+        return upstream.DescribeTableResponse(
+            storage_options={**given, "expires_at_millis": until, "refresh_offset_millis": "500"}
+        )
+
+
+def of_service(port: int, place: str) -> dict[str, dict[str, str]]:
+    """The options of a catalog that has no credentials, and of its service, which has."""
+    own = {key: value for key, value in options(port).items() if "access" not in key}
+    storage = {f"storage.{key}": value for key, value in options(port).items()}
+    return {"storage_options": own, "namespace_options": {"root": place, **storage}}
+
+
+IMPLEMENTATION = f"{__name__}.Vending"
+
+
+@pytest.fixture(autouse=True)
+def no_credentials_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+def test_credentials_of_a_table_are_asked_for_and_renewed(store: int, place: str) -> None:
+    owner = pennon.connect(place, storage_options=options(store))
+    owner.create_namespace("shop")
+    owner.create_table("shop.t", SCHEMA, ["region"]).append(ROWS)
+    lake = pennon.connect(place, implementation=IMPLEMENTATION, **of_service(store, place))
+    table = lake.load_table("shop.t")
+    assert table.scan("region = 'eu'").to_arrow()["id"].to_pylist() == [1]
+    before = len(Vending.asked)
+    assert before >= 1
+    time.sleep(SECONDS)  # what was given, and what is open, has expired
+    table.append([{"id": 3, "region": "eu"}])
+    table.update({"id": "id + 10"}, "region = 'us'")
+    assert len(Vending.asked) > before
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 3, 12]
+    table.maintenance.compact(strategy="all")
+    assert table.maintenance.check().is_valid
+    assert SECRET not in repr(table.snapshot)
+    with pytest.raises(StorageFailure):  # by its path nobody gives credentials for it
+        pennon.open(table.location, storage_options=of_service(store, place)["storage_options"])
+
+
+_IN_SPARK = """
+import json, sys
+import pennon
+port, place, log, name = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+told = json.loads(sys.argv[5])
+builder = pennon.spark(root=place, storage_options=told["storage_options"], implementation=name)
+for key, value in {**told["namespace_options"], "log": log}.items():
+    builder = builder.config(f"spark.sql.catalog.lance.namespace.{key}", value)
+spark = builder.master("local-cluster[1,2,1024]").getOrCreate()
+spark.sql("INSERT INTO lance.shop.t VALUES (3, 'eu'), (4, 'br')")
+joined = spark.sql("SELECT a.id FROM lance.shop.t a JOIN lance.shop.t b ON a.id = b.id")
+assert sorted(row.id for row in joined.collect()) == [1, 2, 3, 4], joined.collect()
+assert "no-secret" not in joined._jdf.queryExecution().toString()
+spark.sql("DELETE FROM lance.shop.t WHERE id = 2")
+print("rows", spark.table("lance.shop.t").count())
+spark.stop()
+"""
+
+
+def test_drivers_and_executors_ask_for_credentials_themselves(
+    store: int, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = pennon.connect(place, storage_options=options(store))
+    owner.create_namespace("shop")
+    owner.create_table("shop.t", SCHEMA, ["region"]).append(ROWS)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    log, told = tmp_path / "asked", json.dumps(of_service(store, place))
+    script = f"import sys; sys.path.append({str(ROOT)!r})\n{_IN_SPARK}"
+    printed = run_script(script, str(store), place, str(log), IMPLEMENTATION, told)
+    assert "rows 3" in printed
+    assert len(set(log.read_text().split())) == 2, "the driver's worker and the executor's"
