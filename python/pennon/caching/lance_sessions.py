@@ -18,7 +18,7 @@ import lance
 import lance_namespace as upstream
 from lance_namespace import errors as upstream_errors
 
-from pennon.caching.cache import Cache, TableKey
+from pennon.caching.cache import Cache, TableKey, storage_identity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,8 +157,8 @@ class _Renewing(upstream.LanceNamespace):  # type: ignore[misc]
         self._uri, self._storage_options = uri, storage_options
 
     def namespace_id(self) -> str:
-        """Name it; Lance compares by this."""
-        return f"pennon {self._uri}"
+        """Name it and whose credentials it has: what Lance knows of a store goes by this."""
+        return f"pennon {self._uri} {storage_identity(self._storage_options)}"
 
     def describe_table(self, request: Any) -> Any:
         """Give the address and the credentials."""

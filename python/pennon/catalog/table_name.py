@@ -158,7 +158,7 @@ def parts_of(catalog: Catalog, name: str) -> tuple[str, ...]:
 
 
 def storage_of(catalog: Catalog, name: str) -> Mapping[str, str]:
-    """Give the storage options of a table by its name, or by its path; as ``Catalog.storage_of``."""
+    """Give the storage options of a table by its name or its path, as ``Catalog.storage_of``."""
     return catalog.storage_of(parts_of(catalog, name))
 
 
