@@ -1,10 +1,11 @@
-"""Tables of a service that gives credentials for each of them, for a few seconds."""
+"""Where credentials come from, a service among it, and what a store answers to wrong ones."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,10 +14,11 @@ import pyarrow as pa
 import pytest
 from lance.namespace import DirectoryNamespace
 from tests.separate_process import ROOT, run_script
-from tests.stores.server import KEY, SECRET, options
+from tests.stores.server import KEY, SECRET, Fault, Proxy, options
 
 import pennon
 from pennon.errors import StorageFailure
+from pennon.namespace import Lake
 
 SECONDS = 3
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.string()})
@@ -63,10 +65,72 @@ def no_credentials_around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
-def test_credentials_of_a_table_are_asked_for_and_renewed(store: int, place: str) -> None:
-    owner = pennon.connect(place, storage_options=options(store))
+def made(port: int, place: str) -> None:
+    owner = pennon.connect(place, storage_options=options(port))
     owner.create_namespace("shop")
     owner.create_table("shop.t", SCHEMA, ["region"]).append(ROWS)
+
+
+def ids(lake: Lake) -> list[int]:
+    return sorted(lake.load_table("shop.t").scan().to_arrow()["id"].to_pylist())
+
+
+def test_credentials_of_the_environment_and_of_a_profile_do(
+    store: int, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(store, place)
+    own = of_service(store, place)["storage_options"]
+    with monkeypatch.context() as around:
+        around.setenv("AWS_ACCESS_KEY_ID", KEY)
+        around.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        assert ids(pennon.connect(place, storage_options={**own, "timeout": "21s"})) == [1, 2]
+    profile = f"[tests]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
+    (tmp_path / "credentials").write_text(profile, encoding="utf-8")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_PROFILE", "tests")
+    assert ids(pennon.connect(place, storage_options={**own, "timeout": "22s"})) == [1, 2]
+
+
+def test_catalogs_of_one_process_have_credentials_of_their_own(store: int, place: str) -> None:
+    made(store, place)
+    right = options(store)
+    assert ids(pennon.connect(place, storage_options=right)) == [1, 2]
+    wrong = pennon.connect(place, storage_options={**right, "aws_secret_access_key": "none-of-it"})
+    with pytest.raises(StorageFailure, match="SignatureDoesNotMatch") as refused:
+        ids(wrong)
+    assert "none-of-it" not in str(refused.value)
+    assert ids(pennon.connect(place, storage_options=right)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changed", "root", "told"),
+    [
+        ({"aws_access_key_id": "nobody"}, "", r"403 InvalidAccessKeyId.* Check the access key"),
+        ({"aws_secret_access_key": "nothing"}, "", r"403 SignatureDoes.* Check the access key"),
+        ({}, "s3://no-such-bucket/lake", r"404 NoSuchBucket.* Check the name of the bucket"),
+        ({"aws_endpoint": "http://127.0.0.1:9"}, "", r"error sending request.* the network"),
+        ({"allow_http": "false"}, "", r"allow_http = true"),
+    ],
+)
+def test_what_is_wrong_is_told_in_the_store_s_words(
+    store: int, place: str, changed: dict[str, str], root: str, told: str
+) -> None:
+    lake = pennon.connect(root or place, storage_options={**options(store), **changed})
+    with pytest.raises(StorageFailure, match=told):
+        lake.list_namespaces()
+
+
+def test_who_may_not_write_is_told_so(proxy: Proxy, bucket: Lake) -> None:
+    table = bucket.create_table("shop.t", SCHEMA, ["region"])
+    with proxy.failing(Fault("403", "PUT.*", count=-1)):
+        for write in (partial(bucket.create_namespace, "other"), partial(table.append, ROWS)):
+            with pytest.raises(StorageFailure, match="the right to list, read, write and delete"):
+                write()
+    assert table.append(ROWS) > 0
+
+
+def test_credentials_of_a_table_are_asked_for_and_renewed(store: int, place: str) -> None:
+    made(store, place)
     lake = pennon.connect(place, implementation=IMPLEMENTATION, **of_service(store, place))
     table = lake.load_table("shop.t")
     assert table.scan("region = 'eu'").to_arrow()["id"].to_pylist() == [1]
@@ -106,9 +170,7 @@ spark.stop()
 def test_drivers_and_executors_ask_for_credentials_themselves(
     store: int, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owner = pennon.connect(place, storage_options=options(store))
-    owner.create_namespace("shop")
-    owner.create_table("shop.t", SCHEMA, ["region"]).append(ROWS)
+    made(store, place)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     log, told = tmp_path / "asked", json.dumps(of_service(store, place))
     script = f"import sys; sys.path.append({str(ROOT)!r})\n{_IN_SPARK}"
