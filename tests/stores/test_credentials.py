@@ -168,12 +168,12 @@ spark.stop()
 
 
 def test_drivers_and_executors_ask_for_credentials_themselves(
-    store: int, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: int, place: str, tmp_path: Path
 ) -> None:
     made(store, place)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     log, told = tmp_path / "asked", json.dumps(of_service(store, place))
-    script = f"import sys; sys.path.append({str(ROOT)!r})\n{_IN_SPARK}"
+    paths = f"{ROOT / 'python'}{os.pathsep}{ROOT}"  # of the workers: the service is a class of here
+    script = f"import os; os.environ['PYTHONPATH'] = {paths!r}\n{_IN_SPARK}"
     printed = run_script(script, str(store), place, str(log), IMPLEMENTATION, told)
     assert "rows 3" in printed
     assert len(set(log.read_text().split())) == 2, "the driver's worker and the executor's"

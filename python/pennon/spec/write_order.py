@@ -41,7 +41,6 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from pennon.caching import PerObject
 from pennon.errors import (
     InvalidArrowJson,
     PennonError,
@@ -50,7 +49,6 @@ from pennon.errors import (
     WriteOrderTypeNotSupported,
 )
 from pennon.predicate.parse import SparkSql
-from pennon.settings import COMPRESSION
 from pennon.spec.arrow_json import text_of
 
 if TYPE_CHECKING:
@@ -64,7 +62,6 @@ __all__ = [
     "OrderColumn",
     "WriteOrder",
     "codecs",
-    "compressed",
     "initial_default",
     "value_from_json",
     "value_to_json",
@@ -72,61 +69,33 @@ __all__ = [
 ]
 
 _CODECS: Final = ("lz4", "zstd", "none")
-_ENCODING: Final = b"lance-encoding:compression"
-_COMPRESSED: Final[PerObject[pa.Schema, dict[str, pa.Schema]]] = PerObject(lambda _: {})
 
 
-def codecs(text: str, schema: pa.Schema) -> dict[str, str]:
+def codecs(text: str, schema: pa.Schema) -> tuple[dict[str, str], list[str]]:
     """Read which codec each column has.
 
     Args:
         text: The property.
         schema: The table's columns.
 
-    Raises:
-        ValueError: It names no codec, or no column; its text tells.
+    Returns:
+        The codecs by column, and the parts of the text that name no codec or no column.
 
     Example:
         >>> columns = pa.schema({"id": pa.int64(), "comment": pa.string()})
-        >>> codecs("lz4, comment zstd", columns)
-        {'id': 'lz4', 'comment': 'zstd'}
+        >>> codecs("lz4, comment zstd, note lz4", columns)
+        ({'id': 'lz4', 'comment': 'zstd'}, ['note lz4'])
     """
     chosen: dict[str, str] = {}
-    for part in text.split(","):
-        name, _, codec = part.strip().rpartition(" ")
+    wrong: list[str] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, codec = part.rpartition(" ")
         name, codec = name.strip().strip("`"), codec.lower()
-        if codec not in _CODECS:
-            raise ValueError("there is no codec " + codec)
-        if name and name not in schema.names:
-            raise ValueError("there is no column " + name)
-        chosen |= dict.fromkeys([name] if name else schema.names, codec)
-    return chosen
-
-
-def compressed(schema: pa.Schema, properties: Mapping[str, str]) -> pa.Schema:
-    """Give a table's columns as its files are written; one object for the same of both.
-
-    Args:
-        schema: The columns.
-        properties: The table's. What they say of a column that is gone counts for nothing.
-    """
-    text = properties.get(COMPRESSION.name)
-    if text is None:
-        return schema
-    known = _COMPRESSED.of(schema)
-    if text not in known:
-        try:
-            chosen = codecs(text, schema)
-        except ValueError:  # of another writer, or of a column that was dropped
-            chosen = {}
-        columns = [
-            column.with_metadata((column.metadata or {}) | {_ENCODING: codec.encode()})
-            if (codec := chosen.get(column.name)) and not column.type.num_fields
-            else column
-            for column in schema
-        ]
-        known[text] = pa.schema(columns, schema.metadata)
-    return known[text]
+        if codec in _CODECS and (not name or name in schema.names):
+            chosen |= dict.fromkeys([name] if name else schema.names, codec)
+        else:
+            wrong.append(part)
+    return chosen, wrong
 
 
 INITIAL_DEFAULT: Final = b"pennon:initial_default"

@@ -436,17 +436,16 @@ def check_compression(table: str, properties: Mapping[str, str], schema: Namespa
     Raises:
         TablePropertyRefused: It says what there is.
     """
-    value = properties.get(COMPRESSION.name)
-    try:
-        codecs(value or "none", schema.arrow)
-    except ValueError as error:
+    value = properties.get(COMPRESSION.name, "")
+    _, wrong = codecs(value, schema.arrow)
+    if wrong:
         raise TablePropertyRefused(
             property=COMPRESSION.name,
             value=value,
             table=table,
-            why=error,
+            why=f"'{wrong[0]}' names no codec, or no column before it",
             advice="Write lz4, zstd or none, or a column before one of them, as in 'comment zstd'",
-        ) from error
+        )
 
 
 _Change = Callable[[Table], ManifestOutcome]

@@ -48,8 +48,9 @@ from pennon.leaf.schema.schema_widening import stating_ids, stored_field, upgrad
 from pennon.manifest import Snapshot, leaf_name
 from pennon.manifest.leaves.partition_index import equals
 from pennon.manifest.table_identity import check_same_table, table_id
+from pennon.settings import COMPRESSION
 from pennon.spec.partition_spec import leaf_prefix
-from pennon.spec.write_order import compressed
+from pennon.spec.write_order import codecs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -477,6 +478,37 @@ class Destinations:
             layout = self._new[1] if is_plain else write_layout(list(self._schema), schema)
             known[stored] = schema, layout
         return known[stored]
+
+
+# The columns of a table as its files are compressed: Lance takes the codec from a field's metadata.
+
+_ENCODING: Final = b"lance-encoding:compression"
+
+
+def compressed(columns: pa.Schema, properties: Mapping[str, str]) -> pa.Schema:
+    """Give a table's columns with the codecs that its property states; one object for both.
+
+    Args:
+        columns: The columns; those with fields below have no codec.
+        properties: The table's. What they say of a column that is gone counts for nothing.
+    """
+    text = properties.get(COMPRESSION.name)
+    if text is None:
+        return columns
+    known = _COMPRESSED.of(columns)
+    if text not in known:
+        chosen, _ = codecs(text, columns)
+        fields_of = [
+            column.with_metadata((column.metadata or {}) | {_ENCODING: codec.encode()})
+            if (codec := chosen.get(column.name)) and not column.type.num_fields
+            else column
+            for column in columns
+        ]
+        known[text] = pa.schema(fields_of, columns.metadata)
+    return known[text]
+
+
+_COMPRESSED: Final[PerObject[pa.Schema, dict[str, pa.Schema]]] = PerObject(lambda _: {})
 
 
 def _new_layout(columns: pa.Schema) -> tuple[pa.Schema, str]:
