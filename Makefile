@@ -10,7 +10,7 @@ JAR := python/pennon/jars/pennon-spark.jar
 # The classes of Spark as a JVM maps them: the suite starts JVMs by the dozen.
 CLASSES := build/classes.jsa
 JAVA_SOURCES := $(shell find jvm-shim/src/main -type f)
-PYTHON_FILES := python tests benchmarks typings
+PYTHON_FILES := python tests benchmarks typings docs/pages.py
 # Where the examples in docstrings make their tables; what a failed run leaves, the next one removes.
 EXAMPLES := $(CURDIR)/build/examples
 OLDER_SPARKS := 4.1.4 4.2.1
@@ -75,7 +75,7 @@ test-store: $(INSTALLED) $(JAR) ## catalog, DDL, joins, evolution, writes, strea
 
 test-deployments: $(INSTALLED) $(JAR) ## each setting and neighbour of a session, beside Parquet; Iceberg's and Delta's jars; a cluster whose executors are killed; YARN; a store that is lost
 	@$(BIN)/python -m tests.deployments.matrix $(ARGS)
-	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py
+	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py tests/deployments/dbt_runs.py
 
 test-fast: $(INSTALLED) ## test values alone (specs, predicates, plans, keys, expressions): no Java, some 90 seconds of CPU
 	@$(BIN)/python -m pytest $(VALUE_TESTS) -m "not spark and not slow"
@@ -92,12 +92,20 @@ check: $(INSTALLED) $(JAR) ## formatting, lint, types, javac's lint, the example
 	@TMPDIR=$(EXAMPLES) $(BIN)/python -m pytest -q --doctest-modules python/pennon
 	@rm -rf $(EXAMPLES)
 
-docs: $(INSTALLED) ## write build/conformance.md, which tests hold which sentence of the specification, and the picture of imports
+docs: $(INSTALLED) ## write build/conformance.md, which tests hold which sentence of the specification, the picture of imports, and what workers compute
 	@$(BIN)/python -m tests.conformance.document
 	@$(BIN)/python -m tests.import_picture
+	@$(BIN)/python -m tests.function_page
+
+site: $(INSTALLED) ## build the site from docs/ and the code, in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 wire: $(INSTALLED) ## write the declared messages for the jar, and the golden ones, from their dataclasses
 	@$(BIN)/python -m tests.worker.wire_declaration
+
+golden: $(INSTALLED) $(JAR) ## record what Spark answers for tests/golden/expressions, to compare workers with
+	@$(BIN)/python -m tests.spark.expressions.golden
 
 format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
@@ -219,4 +227,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: test-store bench-groups bench-in-spark help wire test-deployments dist setup jar demo test test-fast test-python check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-examples torture-rows torture-statements torture-commits torture-pauses torture-races clean
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)))

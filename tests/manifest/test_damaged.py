@@ -410,7 +410,11 @@ _DEBUG = (
             "The store is overloaded",
         ),
         (
-            "RetryError(Impl { Status { status: 403, body: <Error><Code>Denied</Code></Error> } })",
+            (
+                "Internal error: Failed to overwrite manifest: IO { source: RetryError("
+                "RetryErrorImpl { inner: Status { status: 403,"
+                ' body: Some("<Error><Code>Denied</Code></Error>") } })'
+            ),
             "the store answers 403 Denied",
             "Give these credentials the right",
         ),

@@ -20,7 +20,7 @@ from tests.pushdown.stated_nodes import (
     sort_key_of,
     where,
 )
-from tests.spark.expressions.expression_rows import VALUES
+from tests.strategies.edge_values import VALUES
 
 from pennon.plan import (
     Expand,

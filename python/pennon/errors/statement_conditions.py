@@ -442,3 +442,35 @@ StreamColumnsChanged = condition(
     "Cannot read version {version} of {table} into the columns that the stream began with: column"
     " {column} {what}. Start the stream again, with its checkpoint.",
 )
+
+
+# Searches by vectors.
+
+
+class NotVectorColumn(PennonError, condition="NOT_A_VECTOR_COLUMN", sql_state="42804"):
+    """The column that is searched is none of vectors."""
+
+    template = (
+        "Cannot search {table} by {column}: {why}, and vectors are lists of one size, of floating"
+        " point numbers or bytes. Name one of {columns}, or make a column with the table property"
+        " '{name}.arrow.fixed-size-list.size'."
+    )
+
+
+VectorDimensionMismatch = condition(
+    "VECTOR_DIMENSION_MISMATCH",
+    "22000",
+    "Cannot search {table} by {column}: the query has {given} elements, and the column's vectors"
+    " have {expected}. Give {expected} numbers, of the same model as the column's.",
+)
+QueryVectorRefused = condition(
+    "QUERY_VECTOR_REFUSED",
+    "22023",
+    "Cannot search {table} by {column}: {why}. Give {dimension} finite numbers, or several lists"
+    " of so many.",
+)
+SearchOptionRefused = condition(
+    "SEARCH_OPTION_REFUSED",
+    "22023",
+    "Cannot search {table} with {option} = {value}: it is {why}. Give {expected}.",
+)

@@ -11,8 +11,12 @@ partition's value there, and not NULL.
 
 from __future__ import annotations
 
+import struct
+import tempfile
+import time
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
@@ -55,6 +59,7 @@ __all__ = [
     "check_is_main",
     "drop_dataset",
     "forget_opened",
+    "keep_opened",
     "leaf_failure",
     "leaf_key",
     "leaf_missing",
@@ -75,6 +80,15 @@ _MAIN: Final = "main"
 _SAYS_STORAGE: Final = "LanceError(IO)"
 # Beyond so many files of a folder it is listed: a request each takes longer.
 _MOST_ASKED_FOR: Final = 16
+# A leaf's files on a store are asked for once in so many seconds by a process that builds on it.
+_ASKED_AGAIN_SECONDS: Final = 3600
+_checked: Final[Cache[bool]] = Cache("leaves with files", max_bytes=1 << 16, weigh=lambda _: 1)
+# The client of a store is dear to make, and each has connections of its own.
+_sessions: Final[Cache[LanceFileSession]] = Cache("stores", max_bytes=64, weigh=lambda _: 1)
+# The end of a manifest's file: where the manifest begins, the format's version, and who wrote it.
+_FOOTER: Final = struct.Struct("<QHH4s")
+_LENGTH: Final = struct.Struct("<I")
+_MAGIC: Final = b"LANC"
 _opened: Final[Cache[lance.LanceDataset]] = Cache(
     "opened leaves",
     max_bytes=_OPENED_BYTES,
@@ -228,11 +242,34 @@ def _open(
     storage_options: Mapping[str, str] | None,
     storage: str,
 ) -> lance.LanceDataset:
+    dataset = _read(root, location, version, storage_options, storage)
+    _PLACES[dataset] = _Place(root, location.partition(_OF_BRANCH)[0], storage_options)
+    return dataset
+
+
+def _read(
+    root: str,
+    location: str,
+    version: int | None,
+    storage_options: Mapping[str, str] | None,
+    storage: str,
+) -> lance.LanceDataset:
     uri = leaf_uri(root, location)
+    opened = opening(uri, storage_options)
+    is_detached = version is not None and version >= FIRST_DETACHED
+    if "uri" in opened and "://" in uri and "://" not in location and is_detached:
+        options = opened["storage_options"]
+        manifest = _manifest(root, f"{location}/_versions/d{version}.manifest", options)
+        if manifest is not None:
+            return lance.LanceDataset(
+                uri,
+                version,
+                storage_options=options,
+                serialized_manifest=manifest,
+                session=lance_session(storage),
+            )
     try:
-        dataset = lance.dataset(
-            **opening(uri, storage_options), version=version, session=lance_session(storage)
-        )
+        return lance.dataset(**opened, version=version, session=lance_session(storage))
     except (ValueError, OSError) as error:
         if not _says_missing(error):
             if _SAYS_STORAGE not in str(error):
@@ -240,8 +277,6 @@ def _open(
             raise storage_failure("read", uri, error) from error
         at = "its newest version" if version is None else f"version {version}"
         raise LeafMissing(leaf=location, table=root, version=at) from error
-    _PLACES[dataset] = _Place(root, location.partition(_OF_BRANCH)[0], storage_options)
-    return dataset
 
 
 # The partition's value of a column that a leaf lacks, though an identity field is made of it.
@@ -348,6 +383,55 @@ def _all_values(snapshot: Snapshot) -> Mapping[str, Mapping[int, pa.Scalar]]:
     return known
 
 
+def _manifest(root: str, path: str, storage_options: dict[str, str] | None) -> bytes | None:
+    """Read what a version of a leaf is by one request; Lance asks for the file's size before.
+
+    Returns:
+        None where it is not as Lance writes it: then Lance opens the leaf, and says what it is.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "manifest")
+        try:
+            _session(root, storage_options).download_file(path, str(copy))
+            content = copy.read_bytes()
+        except (OSError, ValueError):
+            return None
+    if len(content) < _FOOTER.size:
+        return None
+    start, _, _, magic = _FOOTER.unpack_from(content, len(content) - _FOOTER.size)
+    if magic != _MAGIC or start + _LENGTH.size > len(content):
+        return None
+    (length,) = _LENGTH.unpack_from(content, start)
+    manifest = content[start + _LENGTH.size :][:length]
+    return manifest if len(manifest) == length else None
+
+
+def _session(root: str, storage_options: dict[str, str] | None) -> LanceFileSession:
+    """Give a session with the credentials that are valid now: it does not renew them."""
+    key = TableKey(root.rstrip("/"), 0, "", storage_identity(storage_options))
+    return _sessions.find(key, lambda: LanceFileSession(root, storage_options))
+
+
+def keep_opened(
+    root: str,
+    location: str,
+    dataset: lance.LanceDataset,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Keep a detached version that was just committed, for who reads it or builds on it.
+
+    Args:
+        root: Path or URL of the partitioned namespace.
+        location: The leaf's ``location`` in the manifest.
+        dataset: The leaf at the version.
+        storage_options: What it was opened with.
+    """
+    storage = storage_identity(storage_options)
+    key = leaf_key(root, location, int(dataset.version), storage=storage, table="")
+    if key is not None:
+        _opened.keep(key, dataset)
+
+
 def leaf_missing(dataset: lance.LanceDataset) -> LeafMissing:
     """Give the error that data files of an opened leaf are not there."""
     table, _, leaf = str(dataset.uri).rstrip("/").rpartition("/")
@@ -371,7 +455,7 @@ def check_files(
     """Check that a leaf that is to be built on has its oldest data files.
 
     A clean-up that knows nothing of detached versions takes these first; what is written on top
-    of such a leaf could never be read.
+    of such a leaf could never be read. A store is asked once in an hour.
 
     Args:
         dataset: The leaf at a version.
@@ -384,8 +468,18 @@ def check_files(
     if fragment is None:
         return
     own = [file.path for file in fragment.metadata.files if file.base_id is None]
-    if not are_there(str(dataset.uri), own, storage_options):
-        raise leaf_missing(dataset)
+
+    def checked() -> bool:
+        if not are_there(str(dataset.uri), own, storage_options):
+            raise leaf_missing(dataset)
+        return True
+
+    uri, storage = str(dataset.uri), storage_identity(storage_options)
+    if "://" in uri:
+        hour = int(time.time() / _ASKED_AGAIN_SECONDS)
+        _checked.find(TableKey(uri, hour, "", storage, "/".join(own)), checked)
+    else:
+        checked()
 
 
 def are_there(
@@ -398,8 +492,13 @@ def are_there(
         paths: Below its ``data``.
         storage_options: Given to Lance.
     """
-    session = LanceFileSession(uri, storage_options=lance_options(storage_options))
+    options = lance_options(storage_options)
     names = {f"data/{path}" for path in paths}
+    if "://" in uri and len(names) <= _MOST_ASKED_FOR:
+        root, _, leaf = uri.rstrip("/").rpartition("/")
+        session = _session(root, options)
+        return all(session.contains(f"{leaf}/{name}") for name in names)
+    session = LanceFileSession(uri, storage_options=options)
     if len(names) > _MOST_ASKED_FOR:
         return names <= set(session.list("data"))
     return all(map(session.contains, names))
@@ -450,7 +549,8 @@ def check_is_main(root: str, location: str, branch: str | None, tag: str | None)
 
 def forget_opened() -> None:
     """Drop the opened datasets, and what Lance remembers of their files."""
-    _opened.forget(lambda _: True)
+    for cache in (_opened, _checked):
+        cache.forget(lambda _: True)
     forget_sessions()
 
 

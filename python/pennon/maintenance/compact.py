@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import pyarrow as pa
 
 from pennon.errors import InternalError, LeafMissing, NamespaceHasNoManifest, PennonError
-from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, leaf_uri, scan_view
+from pennon.leaf import LeafSource, LeafViews, StagedPartition, WriteTarget, clustered, leaf_uri
 from pennon.leaf.changes.row_changes import forget_places, record_places
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.write.partition_writer import write_partitions
@@ -197,7 +197,7 @@ def _rows(snapshot: Snapshot, leaf: LeafRewrite) -> Iterator[pa.RecordBatch]:
     dataset = open_leaf(snapshot.location, leaf.location, leaf.version, options)
     views = LeafViews(snapshot.schema.arrow)
     for run in _runs(dataset, set(leaf.fragments)):
-        yield from scan_view(dataset, views, fragments=run)
+        yield from LeafSource(dataset).batches(views, fragments=run)
 
 
 def _runs(dataset: lance.LanceDataset, chosen: set[int]) -> Iterator[tuple[int, int]]:

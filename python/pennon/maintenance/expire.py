@@ -508,7 +508,7 @@ def _delete(
     doomed = (unneeded & present) - leaf.tagged
     try:
         used = leaf.of_main() | leaf.of(present - doomed)
-        lost = leaf.of(doomed) - used
+        lost = leaf.with_blobs(leaf.of(doomed) - used)
     except LeafMissing as error:
         done.notes.append(error.message)
         return set()

@@ -16,7 +16,7 @@ import lance
 import pyarrow as pa
 
 from pennon.errors import InternalError
-from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, scan_view
+from pennon.leaf import LeafSource, LeafViews, StagedPartition, WriteTarget, clustered
 from pennon.leaf.dataset import check_is_main
 from pennon.leaf.write.partition_writer import write_partitions
 from pennon.maintenance.calls.procedure_declaration import (
@@ -215,7 +215,7 @@ def _staged(snapshot: Snapshot, states: Sequence[LeafState]) -> list[StagedParti
 def _rows(snapshot: Snapshot, states: Sequence[LeafState]) -> Iterator[pa.RecordBatch]:
     views = LeafViews(snapshot.schema.arrow)
     for state in states:
-        yield from scan_view(_leaf(snapshot, state), views)
+        yield from LeafSource(_leaf(snapshot, state)).batches(views)
 
 
 def _leaf(snapshot: Snapshot, state: LeafState) -> lance.LanceDataset:

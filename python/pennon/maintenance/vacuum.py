@@ -21,6 +21,7 @@ from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.errors import LeafMissing, NamespaceHasNoManifest
 from pennon.leaf import forget_leaves
 from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri
+from pennon.leaf.write.destination import YOUNG_ON_STORE
 from pennon.maintenance.calls.procedure_declaration import (
     Column,
     Procedure,
@@ -87,7 +88,7 @@ def vacuum(
         location: The namespace, or a plain dataset.
         storage_options: Given to Lance.
         older_than: Files changed before this time go; left out, five days ago. A write that takes
-            longer than that loses what it staged.
+            longer than that loses what it staged. On an object store files of the last hour stay.
         dry_run: Whether to list only.
         progress: Called with how far it is.
 
@@ -102,7 +103,10 @@ def vacuum(
     Spec: "Multi-Partition Transaction (Strong)", "Physical Layout and Naming".
     """
     options = dict(storage_options or {})
-    limit = older_than or datetime.now(UTC) - DEFAULT_AGE
+    now = datetime.now(UTC)
+    limit = older_than or now - DEFAULT_AGE
+    if "://" in location:
+        limit = min(limit, now - YOUNG_ON_STORE)
     try:
         manifest = open_manifest(location, storage_options=options)
     except NamespaceHasNoManifest as error:
@@ -184,7 +188,7 @@ def _waste(
         done.notes.append(f"leaf {leaf.place} lacks a version that is read: check the table")
         return
     try:
-        used = leaf.of_main() | leaf.of(kept)
+        used = leaf.with_blobs(leaf.of_main() | leaf.of(kept))
     except LeafMissing:  # an expiry beside it has removed a version since it was listed
         done.notes.append(f"leaf {leaf.place} is left alone: versions of it were removed meanwhile")
         return

@@ -307,7 +307,24 @@ class Snapshot:
         options = storage_options or _NO_OPTIONS
         if (version is not None or timestamp is not None) and not has_specs(manifest.metadata):
             manifest = when_made(location, manifest, options)
-        return _snapshot_of(location, manifest, options)
+        snapshot = _snapshot_of(location, manifest, options)
+        _SEEN.keep(replace(snapshot.key, table=""), snapshot)
+        return snapshot
+
+    @staticmethod
+    def seen(location: str, version: int, storage_options: StorageOptions) -> Snapshot | None:
+        """Give a version that this process has opened before, be it there still or not.
+
+        Args:
+            location: Path or URL of the namespace.
+            version: Version of ``__manifest``.
+            storage_options: What it was opened with.
+
+        Returns:
+            The last one of that number at the location, whatever table it is of; None where it is
+            not kept.
+        """
+        return _SEEN.peek(TableKey(location, version, "", storage_identity(storage_options)))
 
     @property
     def key(self) -> TableKey:
@@ -531,6 +548,7 @@ _SNAPSHOTS: Cache[Snapshot] = Cache(
     max_bytes=64 * _SNAPSHOT_BYTES,
     weigh=lambda snapshot: _SNAPSHOT_BYTES + sum(map(len, snapshot.metadata.values())),
 )
+_SEEN: Final[Cache[Snapshot]] = Cache("versions seen", max_bytes=64, weigh=lambda _: 1)
 
 
 def _snapshot_of(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 import pyarrow as pa
 
 from pennon.arguments import as_names, check_least, checked_methods
-from pennon.catalog.columns.spark_types import arrow_type, spark_schema
+from pennon.catalog.columns.spark_types import arrow_type, declarations, spark_schema
 from pennon.catalog.layouts.stored_tables import check_is_there, missed_by_name
 from pennon.catalog.partitioning import partitioned_by
 from pennon.catalog.table_name import by_name, storage_of
@@ -33,6 +33,7 @@ from pennon.metadata_tables import Selection, tables_of
 from pennon.namespace.upkeep import Maintenance
 from pennon.predicate.values.literals import to_expression, type_named
 from pennon.predicate.values.time_units import EPOCH
+from pennon.spec.arrow_json import storage_field
 from pennon.spec.column_names import column_path
 from pennon.spec.write_order import value_to_json
 
@@ -78,6 +79,9 @@ def added(
         "type": spark_type,
         "nullable": nullable,
         "comment": comment,
+        "declared": declarations(
+            pa.schema([storage_field(pa.field(column_path(name)[-1], data_type))])
+        ),
     }
     if default is not None:
         value = _default(name, data_type, arrow_type(spark_type, name), default)
@@ -235,8 +239,27 @@ class OpenTable:
 
     def __init__(self, catalog: Catalog, table: Table, *, is_pinned: bool = False) -> None:
         self._catalog = catalog
-        self._table = table
+        self._loaded = table
+        self._is_behind = False
         self._is_pinned = is_pinned
+
+    @property
+    def _table(self) -> Table:
+        """The table; at the newest version where a commit of this object has made one meanwhile.
+
+        The commit stands. What fails here would tell that it failed, and is met by the next use.
+        """
+        if self._is_behind:
+            self._is_behind = False
+            try:
+                self._loaded = load(self._catalog, self._loaded.identifier)
+            except (PennonError, OSError) as error:
+                _LOG.warning("the newest version of %s is not opened: %s", self._loaded.name, error)
+        return self._loaded
+
+    @_table.setter
+    def _table(self, table: Table) -> None:
+        self._loaded, self._is_behind = table, False
 
     @property
     def snapshot(self) -> Snapshot:
@@ -537,7 +560,7 @@ class OpenTable:
             (0, 1)
         """
         self._check_unpinned("refresh")
-        self._table = load(self._catalog, self._table.identifier)
+        self._table = load(self._catalog, self._loaded.identifier)
         return self
 
     def __repr__(self) -> str:
@@ -548,15 +571,8 @@ class OpenTable:
         return described_html(self._table)
 
     def _follow(self) -> None:
-        """Go to what a commit has made, but for an object that stays at its version.
-
-        The commit stands. What fails here would tell that it failed, and is met by the next use.
-        """
-        if not self._is_pinned:
-            try:
-                self.refresh()
-            except (PennonError, OSError) as error:
-                _LOG.warning("the newest version of %s is not opened: %s", self.name, error)
+        """Go to what a commit has made when it is asked for, but where it stays at its version."""
+        self._is_behind = not self._is_pinned
 
     def _check_unpinned(self, verb: str) -> None:
         if self._is_pinned:

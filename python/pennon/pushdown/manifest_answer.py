@@ -173,7 +173,7 @@ def manifest_answer(
         query = writer.query()
         if writer.prunings:
             return None
-        rows = rows_over(query.sql, {_PARTITIONS: values})
+        rows = rows_over(query.select.sql, {_PARTITIONS: values})
     except (Declined, FragmentFailed, *VALUE_FAILURES):
         # An error is one of the running query, and never of its planning.
         return None
@@ -342,7 +342,7 @@ class _PartitionWriter(FragmentWriter):
         if not isinstance(node, Filter) or node.condition.tree is None:
             return super().select(position)
         below = self.select(node.child)
-        self.prunings |= node.prunings
+        self.prunings |= {pruning.id for pruning in node.prunings}
         kept: list[exp.Expr] = []
         for part in operands(node.condition.tree, exp.And):
             try:

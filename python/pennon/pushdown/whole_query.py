@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.execution import Query
 from pennon.execution.batches import row_bytes
 from pennon.plan import Group, Join, JoinType, Limit, Scan, Window, children_of
 from pennon.predicate.dialect import DataFusion
@@ -53,7 +54,7 @@ def constant_query(query: FragmentQuery, rows: pa.Table) -> FragmentQuery | None
     Returns:
         The same columns; None where a value has no literal.
     """
-    schema = query.schema
+    schema = query.select.schema
     if any(pa.types.is_binary(kind) for kind in schema.types):
         return None
     names = schema.names
@@ -74,7 +75,7 @@ def constant_query(query: FragmentQuery, rows: pa.Table) -> FragmentQuery | None
         ),
     )
     sql = exp.select(*columns).from_(table).where(exp.column(_IS_ROW, quoted=True))
-    return FragmentQuery(sql.sql(dialect=DataFusion), (), query.columns, schema)
+    return FragmentQuery(Query(sql.sql(dialect=DataFusion), schema), ())
 
 
 def _literal(value: pa.Scalar, data_type: pa.DataType) -> exp.Expr:

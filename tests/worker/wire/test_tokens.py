@@ -9,7 +9,7 @@ import pytest
 
 from pennon.catalog.configured_catalog import WriteMode
 from pennon.errors import MalformedMessage
-from pennon.execution import Query
+from pennon.execution import LeafRead, Query
 from pennon.leaf import WriteTarget
 from pennon.manifest.table_layout import TableLayout
 from pennon.spec.write_order import OrderColumn
@@ -18,11 +18,12 @@ from pennon.worker.wire.tokens import (
     MetadataToken,
     PlanToken,
     ScanToken,
-    Split,
     TableToken,
     Token,
     WriteToken,
+    leaf_reads,
     split_column,
+    splits_of,
 )
 
 ID = pa.field("id", pa.int64(), nullable=False, metadata={"lance:field_id": "1"})
@@ -73,12 +74,12 @@ def test_a_token_of_another_version_is_refused(token: Token) -> None:
 
 def test_a_split_is_read_strictly_too() -> None:
     text = SPLIT.as_py()
-    assert Split.from_json(text) == (Split('a"\\é', 7, -1),)
+    assert leaf_reads(splits_of(text), ()) == (LeafRead('a"\\é', 7),)
     part = text[:-1] + ',"fragments":[1,3]}'
-    assert Split.from_json(f"[{text},{part}]")[1].fragments == (1, 3)
+    assert leaf_reads(splits_of(f"[{text},{part}]"), ())[1].fragments == (1, 3)
     for other in (text.replace("residual", "filter"), part.replace("3]", "3,4]"), "{}", "5", "["):
         with pytest.raises(MalformedMessage):
-            Split.from_json(other)
+            leaf_reads(splits_of(other), ("a > 1",))
 
 
 def test_what_the_tasks_of_a_fragment_share_is_put_together_once() -> None:

@@ -16,6 +16,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 
 from pennon.errors import InternalError, LeafSchemaMismatch, WriteConflict
 from pennon.leaf.dataset import made_of, open_own_leaf, with_partition_values
+from pennon.leaf.read.source import DEFAULT_BATCH_SIZE, LeafSource
 from pennon.leaf.schema.array_conversion import convert_batch
 from pennon.leaf.schema.file_layout import field_key, leaf_numbers, read_layout, renumbered
 from pennon.leaf.schema.reconciliation import (
@@ -65,7 +66,6 @@ __all__ = [
 
 # Lance's number for a column of a file that the dataset has elsewhere.
 _GONE = -2
-_BATCH_ROWS = 65_536
 _ALL_IN_ONE_FILE = 1 << 62
 
 
@@ -140,19 +140,13 @@ def _batches(
     plain = stream_schema(schema)
     names = [match.stored.name for match in matches if match.stored is not None]
     if not names:
-        for start in range(0, fragment.physical_rows, _BATCH_ROWS):
-            num_rows = min(_BATCH_ROWS, fragment.physical_rows - start)
+        for start in range(0, fragment.physical_rows, DEFAULT_BATCH_SIZE):
+            num_rows = min(DEFAULT_BATCH_SIZE, fragment.physical_rows - start)
             batch = convert_batch([None] * len(matches), matches, plain, num_rows, leaf)
             yield batch.cast(schema)
         return
-    scanner = dataset.scanner(
-        columns=names,
-        fragments=list(filter(None, [dataset.get_fragment(fragment.id)])),
-        include_deleted_rows=True,
-        with_row_id=True,
-        batch_size=_BATCH_ROWS,
-    )
-    for batch in scanner.to_batches():
+    read = list(filter(None, [dataset.get_fragment(fragment.id)]))
+    for batch in LeafSource(dataset).stored_batches(names, fragments=read, has_deleted=True):
         arrays = [
             None if match_.stored is None else batch.column(match_.stored.name)
             for match_ in matches

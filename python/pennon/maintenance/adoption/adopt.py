@@ -23,6 +23,7 @@ from sqlglot import exp
 
 from pennon.caching.lance_sessions import lance_options
 from pennon.errors import AdoptionRefused, LeafTypeMismatch
+from pennon.leaf import LeafSource
 from pennon.leaf.schema.file_layout import NamedColumns, columns_by_name, state_ids
 from pennon.leaf.write.leaf_commit import LeafCommit, stop_auto_cleanup
 from pennon.maintenance.calls.procedure_declaration import Column
@@ -459,7 +460,7 @@ def checked_columns(snapshot: Snapshot, source: str, dataset: lance.LanceDataset
         ):
             continue
         condition = exp.Is(this=exp.column(column.name), expression=exp.Null())
-        if dataset.count_rows(filter=condition.sql(dialect=DataFusion)):
+        if LeafSource(dataset).count(condition.sql(dialect=DataFusion)):
             why = f"its column {column.name} has NULLs, the table's is NOT NULL"
             raise refused(snapshot, source, why, "Fill the column first")
     return columns

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import LeafMissing, LeafTypeMismatch, PennonError, StorageFailure
-from pennon.leaf import forget_leaves, open_leaf, scan_leaf
+from pennon.leaf import LeafSource, LeafViews, forget_leaves, open_leaf
 from pennon.leaf.dataset import resolve_reference, with_partition_values
 from pennon.leaf.row_order import SortedCheck
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
@@ -66,13 +66,11 @@ def unsorted_fragments(
     recorded = object_or_empty(metadata).get(RECORDED_ORDER)
     if recorded != recorded_order(dataset.version, order.identity):
         return []
-    columns = pa.schema([field.field for field in order.fields])
+    views = LeafViews(pa.schema([field.field for field in order.fields]), schema.arrow)
     unsorted = []
     for at, fragment in enumerate(dataset.get_fragments()):
         check = SortedCheck(order.columns)
-        for batch in scan_leaf(
-            dataset, columns, namespace_schema=schema.arrow, fragments=(at, at + 1)
-        ):
+        for batch in LeafSource(dataset).batches(views, fragments=(at, at + 1)):
             check.observe(batch.columns)
         if not check.is_sorted:
             unsorted.append(fragment.fragment_id)

@@ -19,7 +19,7 @@ from lance.file import LanceFileSession
 
 from pennon.caching.lance_sessions import lance_options
 from pennon.errors import InternalError, LeafMissing, StorageFailure
-from pennon.leaf import leaf_uri, open_leaf
+from pennon.leaf import LeafSource, leaf_uri, open_leaf
 from pennon.leaf.dataset import leaf_missing, open_own_leaf
 from pennon.manifest.dataset.storage import (
     StorageOptions,
@@ -148,6 +148,11 @@ class LeafFiles:
                 needed.update(_introduced(made_by.operation, kind))
         return needed
 
+    def with_blobs(self, files: set[str]) -> set[str]:
+        """Add the blobs beside data files, which Lance keeps in a folder of the file's name."""
+        beside = (path for path in self.sizes if path.count("/") > 1 and path.startswith("data/"))
+        return files | {path for path in beside if f"{path.rpartition('/')[0]}.lance" in files}
+
     def _opened(self, version: int) -> lance.LanceDataset:
         try:
             return open_own_leaf(self.root, self.place, version, self.storage_options)
@@ -212,7 +217,8 @@ def broken_fragments(dataset: lance.LanceDataset) -> dict[int, str]:
                 broken[number] = f"{path} has {sizes[path]} bytes of {stated[path]}"
         if number not in broken and metadata.deletion_file is not None:
             try:
-                fragment.scanner(columns=[], with_row_id=True, limit=1).to_table()
+                source = LeafSource(dataset)
+                next(source.stored_batches([], fragments=[fragment], limit=1, has_addresses=True))
             except (OSError, RuntimeError, ValueError) as error:
                 if not is_damaged(error):
                     raise storage_failure("read", str(dataset.uri), error) from error

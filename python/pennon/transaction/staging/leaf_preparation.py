@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,15 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from pennon.errors import InternalError, LeafMissing, NamespaceHasNoManifest, WriteConflict
 from pennon.leaf.changes.row_changes import change_rows
-from pennon.leaf.dataset import are_there, check_files, leaf_uri, leaves_at_once, open_leaf
-from pennon.leaf.write.destination import create_leaf
+from pennon.leaf.dataset import (
+    are_there,
+    check_files,
+    keep_opened,
+    leaf_uri,
+    leaves_at_once,
+    open_leaf,
+)
+from pennon.leaf.write.destination import YOUNG_ON_STORE, create_leaf
 from pennon.leaf.write.leaf_commit import (
     LeafCommit,
     append_fragments,
@@ -190,6 +198,8 @@ def _remove_if_empty(uri: str) -> None:
 
 
 _MAX_THREADS: Final = 8
+# Clocks differ, and a commit takes its time.
+_SURELY_YOUNG: Final = YOUNG_ON_STORE / 2
 
 
 def prepare_leaves(
@@ -277,6 +287,8 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
         object_id, location, values = first.object_id, first.location, staged_values(first)
     else:
         raise InternalError(what="a leaf that is not in the manifest cannot be emptied")
+    if committed is not dataset:
+        keep_opened(snapshot.location, location, committed, snapshot.storage_options)
     return LeafChange(
         object_id,
         location,
@@ -291,8 +303,14 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
 
 
 def _check_staged(snapshot: Snapshot, change: Change, uri: str) -> None:
-    """Refuse rows whose files a vacuum took: what is built of them could never be read."""
+    """Refuse rows whose files a vacuum took: what is built of them could never be read.
+
+    A store is not asked for files that are too young to be taken.
+    """
     staged = change.staged if isinstance(change, Append | Replace | Rewrite | ChangeRows) else ()
+    if "://" in uri:
+        since = time.time() - _SURELY_YOUNG.total_seconds()
+        staged = tuple(part for part in staged if part.staged_at is None or part.staged_at < since)
     fragments = [json.loads(fragment) for part in staged for fragment in part.fragments]
     paths = [file["path"] for fragment in fragments for file in fragment["files"]]
     if paths and not are_there(uri, paths, snapshot.storage_options):

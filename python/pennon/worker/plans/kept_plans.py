@@ -24,7 +24,7 @@ from pennon.planning.splits import filtered
 from pennon.predicate.dialect import shortened_predicate
 from pennon.predicate.parse import readable_predicates
 from pennon.spec.functions import layout_of
-from pennon.worker.wire.tokens import PlanToken, TableToken, packed_column, row_keys
+from pennon.worker.wire.tokens import PlanToken, TableToken, row_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,32 +32,8 @@ if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
     from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
-    from pennon.planning.splits import Piece
     from pennon.spec.functions import Layout, LayoutFunction, SpecFunction
     from pennon.worker.messages.scan_messages import PackSplits, PruneSplits
-
-__all__ = ["packed_splits"]
-
-
-# Splits of several leaves, one row per task, as the jar reads them.
-
-
-def packed_splits(leaves: pa.Table, tasks: Sequence[Sequence[Piece]]) -> pa.Table:
-    """Write the split of each task.
-
-    Args:
-        leaves: Columns ``object_id``, ``location``, ``read_version`` and ``residual``.
-        tasks: The pieces of each, by the rows of ``leaves``.
-
-    Returns:
-        Columns ``object_id``, the leaves' ids with commas between them, and ``split``.
-    """
-    ids = leaves["object_id"].to_pylist()
-    names = [",".join(dict.fromkeys(ids[piece.leaf] for piece in pieces)) for pieces in tasks]
-    return pa.table(
-        {"object_id": pa.array(names, pa.utf8()), "split": packed_column(leaves, tasks)}
-    )
-
 
 # A scan's derived key as EXPLAIN shows it.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.catalog.columns.spark_types import valid_texts, within_lengths
+from pennon.catalog.columns.projected_columns import valid_texts, within_lengths
 from pennon.catalog.layouts import STORED_TABLES
 from pennon.catalog.layouts.stored_tables import missed_by_name
 from pennon.execution import Fragment, run
@@ -30,11 +30,11 @@ from pennon.worker.wire.framing import (
 from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.tokens import (
     ScanToken,
-    Split,
     WriteToken,
     row_keys,
     sent_batch,
     sent_schema,
+    splits_of,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read(request: Mapping[str, object], frames: FrameSocket) -> None:
     STORAGE_OPTION_VALUES.remember(scan.storage_options)
     order = scan.order if message.ordered else ()
     keys = None if message.row_keys is None else row_keys(message.row_keys)
-    relation = replace(scan.relation(Split.from_json(message.split)), order=order, keys=keys)
+    relation = replace(scan.relation(splits_of(message.split)), order=order, keys=keys)
     _send_task(Fragment((relation,)), frames)
 
 

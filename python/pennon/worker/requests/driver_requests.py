@@ -36,11 +36,11 @@ from pennon.streams import StreamOptions, StreamPosition, batch_end, batch_start
 from pennon.worker.messages import messages as m
 from pennon.worker.messages.messages import LoadChanges, MetadataRows, ReadMetadata
 from pennon.worker.messages.scan_messages import ReadReply, SplitsReply
-from pennon.worker.plans.kept_plans import packed_splits, snapshot_of
+from pennon.worker.plans.kept_plans import snapshot_of
 from pennon.worker.requests import data_plane
 from pennon.worker.wire.framing import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.tokens import MetadataToken, PlanToken, TableToken
+from pennon.worker.wire.tokens import MetadataToken, PlanToken, TableToken, packed_splits
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -283,7 +283,7 @@ def plan_batch(request: m.PlanBatch) -> tuple[SplitsReply, pa.Table]:
     """Answer ``plan_batch``."""
     start, end = StreamPosition.from_json(request.start), StreamPosition.from_json(request.end)
     with _named(request):
-        leaves, tasks = planned_batch(
+        leaves, rows = planned_batch(
             snapshot_of(request.catalog, request.table),
             start,
             end,
@@ -292,7 +292,7 @@ def plan_batch(request: m.PlanBatch) -> tuple[SplitsReply, pa.Table]:
             max_bytes=request.max_bytes,
             constants=PlanToken.from_json(request.plan).constants,
         )
-    return SplitsReply(arrow=True), packed_splits(leaves, tasks)
+    return SplitsReply(arrow=True), packed_splits(leaves, rows)
 
 
 def _named(request: m.StreamRequest) -> AbstractContextManager[None]:

@@ -38,11 +38,16 @@ from pennon.worker.plans.kept_plans import (
     filtered_plan,
     find_plan,
     is_repeated,
-    packed_splits,
     plan_of,
     snapshot_of,
 )
-from pennon.worker.wire.tokens import ScanToken, TableToken, in_nanoseconds, split_column
+from pennon.worker.wire.tokens import (
+    ScanToken,
+    TableToken,
+    in_nanoseconds,
+    packed_splits,
+    split_column,
+)
 
 if TYPE_CHECKING:
     from pennon.planning import ScanPlan
@@ -141,11 +146,10 @@ def _packed(plan: ScanPlan, request: m.PlanScan) -> tuple[m.PackedSplit, ...] | 
     """Pack the leaves of a plan; None where their splits are many."""
     if plan.table.num_rows > _MOST_PACKED:
         return None
-    tasks = pack(plan, request.num_tasks, request.max_bytes)
-    if len(tasks) > _MOST_PACKED:
+    packed = packed_splits(plan.table, pack(plan, request.num_tasks, request.max_bytes))
+    if packed.num_rows > _MOST_PACKED:
         return None
-    splits = packed_splits(plan.table, tasks).to_pylist()
-    return tuple(m.PackedSplit(split["object_id"], split["split"]) for split in splits)
+    return tuple(m.PackedSplit(*split.values()) for split in packed.to_pylist())
 
 
 def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
@@ -164,8 +168,8 @@ def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
 def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
     """Answer ``pack_splits``; a split of several leaves lists their object ids."""
     plan = filtered_plan(request)
-    tasks = pack(plan, request.num_tasks, request.max_bytes)
-    return m.SplitsReply(arrow=True), packed_splits(plan.table, tasks)
+    rows = pack(plan, request.num_tasks, request.max_bytes)
+    return m.SplitsReply(arrow=True), packed_splits(plan.table, rows)
 
 
 def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:

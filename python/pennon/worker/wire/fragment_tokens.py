@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,22 +15,13 @@ import pyarrow.compute as pc
 
 from pennon.caching import TextCache
 from pennon.errors import MalformedMessage
-from pennon.execution import (
-    Fragment,
-    LeafPruning,
-    Query,
-    ReplicatedPart,
-    RowFilter,
-)
-from pennon.spec.arrow_json import type_from_json, type_to_json
-from pennon.transforms.registry import from_message
-from pennon.worker.wire.tokens import ScanToken, Split, Token, assigned_column, split_column
+from pennon.execution import Fragment, LeafPruning, Query, ReplicatedPart, RowFilter
+from pennon.worker.wire.tokens import ScanToken, Token, split_column, split_lists, splits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from pennon.pushdown.tasks import FragmentTasks, Numbers
-    from pennon.transforms.transform import Transform
+    from pennon.pushdown.tasks import FragmentTasks
 
 
 NO_RELATIONS: Final = '{"relations":[],"keys":[]}'
@@ -62,56 +53,11 @@ class PartToken(Token):
         return ReplicatedPart(
             f"{self.query_id}/{hashlib.sha256(text.encode()).hexdigest()}",
             tuple(
-                scan.relation(Split.from_json(splits))
+                scan.relation(splits_of(splits))
                 for scan, splits in zip(self.scans, self.splits, strict=True)
             ),
             self.query,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class PruningToken(Token):
-    """What a part can rule out of a relation.
-
-    Args:
-        relation: Number of the relation.
-        part: Number of the part.
-        columns: Names of the part's columns.
-        transform: The function of them, as the format writes one; the levels of a time, or an
-            expression with its result type.
-    """
-
-    relation: int
-    part: int
-    columns: tuple[str, ...]
-    transform: Mapping[str, object]
-
-    @classmethod
-    def of(
-        cls, relation: int, part: int, columns: tuple[str, ...], transform: Transform
-    ) -> PruningToken:
-        """Make the token."""
-        return cls(relation, part, columns, transform.to_message(type_to_json))
-
-    def pruning(self, keys: Sequence[int | None]) -> LeafPruning:
-        """Put together what one task rules out, by the keys of its leaves."""
-        transform = from_message(self.transform, type_from_json)
-        return LeafPruning(self.relation, self.part, self.columns, transform, tuple(keys))
-
-
-@dataclass(frozen=True, slots=True)
-class RowFilterToken(Token):
-    """What a part can rule out of the rows of a relation, as ``RowFilter`` has it."""
-
-    relation: int
-    name: str
-    part: int
-    column: str
-    chosen_from: int
-
-    def filter(self) -> RowFilter:
-        """Put together what rows are ruled out; all tasks rule out the same."""
-        return RowFilter(self.relation, self.name, self.part, self.column, self.chosen_from)
 
 
 @dataclass(frozen=True)
@@ -130,8 +76,8 @@ class FragmentToken(Token):
     scans: tuple[ScanToken, ...]
     query: Query
     parts: tuple[PartToken, ...] = ()
-    prunings: tuple[PruningToken, ...] = ()
-    filters: tuple[RowFilterToken, ...] = ()
+    prunings: tuple[LeafPruning, ...] = ()
+    filters: tuple[RowFilter, ...] = ()
     num_threads: int = 1
 
     @classmethod
@@ -151,15 +97,14 @@ class FragmentToken(Token):
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise MalformedMessage(why="the text task is not one of the worker's") from error
         relations = tuple(
-            scan.relation(Split.of(split)) for scan, split in zip(self.scans, splits, strict=True)
+            scan.relation(split) for scan, split in zip(self.scans, splits, strict=True)
         )
         prunings = tuple(
-            pruning.pruning(key) for pruning, key in zip(self.prunings, keys, strict=True)
+            replace(pruning, keys=tuple(key))
+            for pruning, key in zip(self.prunings, keys, strict=True)
         )
-        filters = tuple(filter_.filter() for filter_ in self.filters)
-        return Fragment(
-            relations, self.query, self._replicated_parts, prunings, filters, self.num_threads
-        )
+        parts = self._replicated_parts
+        return Fragment(relations, self.query, parts, prunings, self.filters, self.num_threads)
 
     @cached_property
     def _replicated_parts(self) -> tuple[ReplicatedPart, ...]:
@@ -200,8 +145,8 @@ def task_texts(
     """
     if tasks.rows is None:
         return pa.array([_text_of_everything(scans, leaves, keys)], pa.utf8())
-    relations = [_splits_by_task(tasks, scan, leaves[scan]) for scan in scans]
-    key_texts = [_keys_by_task(tasks, scan, key) for scan, key in keys]
+    relations = [_by_task(tasks, scan, partial(split_column, leaves[scan])) for scan in scans]
+    key_texts = [_by_task(tasks, scan, partial(_key_column, key)) for scan, key in keys]
     lists, listed = (
         pc.binary_join_element_wise(*tokens, ",") if tokens else ""
         for tokens in (relations, key_texts)
@@ -216,39 +161,19 @@ def _text_of_everything(
     scans: Sequence[int], leaves: Mapping[int, pa.Table], keys: Sequence[tuple[int, pa.Array]]
 ) -> str:
     relations = ",".join(whole_splits(leaves[scan]) for scan in scans)
-    listed = ",".join(f"[{','.join(_key_texts(key).to_pylist())}]" for _, key in keys)
+    listed = ",".join(f"[{','.join(_key_column(key).to_pylist())}]" for _, key in keys)
     return f'{{"relations":[{relations}],"keys":[{listed}]}}'
 
 
-def _splits_by_task(tasks: FragmentTasks, scan: int, leaves: pa.Table) -> pa.Array:
+def _by_task(tasks: FragmentTasks, scan: int, texts_of: Callable[[pa.Table], pa.Array]) -> pa.Array:
+    """Write what each task has of a scan as a list, of the texts of what is read."""
     rows, numbers = tasks.numbers(scan)
-    order = _order(tasks, numbers)
-    texts = split_column(leaves).take(pa.array(rows["leaf"].to_numpy()[order]))
-    if rows["first_fragment"].null_count < rows.num_rows:
-        texts = pc.coalesce(assigned_column(rows, {scan: leaves}).take(pa.array(order)), texts)
-    return _lists(tasks, numbers, texts)
-
-
-def _keys_by_task(tasks: FragmentTasks, scan: int, keys: pa.Array) -> pa.Array:
-    rows, numbers = tasks.numbers(scan)
-    order = _order(tasks, numbers)
-    texts = _key_texts(keys).take(pa.array(rows["leaf"].to_numpy()[order]))
-    return _lists(tasks, numbers, texts)
-
-
-def _key_texts(keys: pa.Array) -> pa.Array:
-    return keys.cast(pa.utf8()).fill_null("null")
-
-
-def _order(tasks: FragmentTasks, numbers: Numbers) -> Numbers:
     # Narrow numbers are sorted in one pass over them.
-    return np.argsort(numbers.astype(np.min_scalar_type(len(tasks.keys))), kind="stable")
+    order = np.argsort(numbers.astype(np.min_scalar_type(len(tasks.keys))), kind="stable")
+    return split_lists(texts_of(rows.take(order)), numbers[order], len(tasks.keys))
 
 
-def _lists(tasks: FragmentTasks, numbers: Numbers, texts: pa.Array) -> pa.Array:
-    """Write the texts of each task, which stand together, as a list."""
-    counts = np.bincount(numbers, minlength=len(tasks.keys))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
-    lists: pa.Array = pc.binary_join_element_wise("[", joined, "]", "")
-    return lists
+def _key_column(keys: pa.Array, rows: pa.Table | None = None) -> pa.Array:
+    """Write the keys of leaves, or of what is read of them."""
+    texts: pa.Array = keys.cast(pa.utf8()).fill_null("null")
+    return texts if rows is None else texts.take(rows["leaf"].combine_chunks())

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "e54c4c82342c"
+PROTOCOL: Final = "b0b630f01a2f"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -31,68 +31,58 @@ from pennon.transforms.evaluation import INT64_DIGITS, low_halves
 from pennon.worker.wire.json_fields import decode, encode
 
 if TYPE_CHECKING:
-    from pennon.planning.splits import Piece
+    import numpy.typing as npt
+
+    Numbers = npt.NDArray[np.int64]
 
 
-# Writes the tokens of splits for 100,000 leaves at once; ``Split`` of ``tokens.py`` reads them.
+# Writes what tasks read for 100,000 leaves at once, as JSON; ``leaf_reads`` reads it.
 
 
-def packed_column(leaves: pa.Table, packed: Sequence[Sequence[Piece]]) -> pa.Array:
-    """Write one split per list of pieces.
-
-    Args:
-        leaves: Columns ``location``, ``read_version`` and ``residual``.
-        packed: The pieces of each split, by the rows of ``leaves``.
-    """
-    texts = split_column(leaves).to_pylist()
-
-    joined = (",".join(piece_text(texts, piece) for piece in pieces) for pieces in packed)
-    return pa.array([f"[{text}]" for text in joined], pa.utf8())
-
-
-def piece_text(splits: Sequence[str], piece: Piece) -> str:
-    """Write the split of a piece.
+def packed_splits(leaves: pa.Table, rows: pa.Table) -> pa.Table:
+    """Write one split per task.
 
     Args:
-        splits: The texts of whole leaves.
-        piece: A leaf or a part of it.
+        leaves: Columns ``object_id``, and those of ``split_column``.
+        rows: What each task reads of them (``ASSIGNED``).
+
+    Returns:
+        Columns ``object_id``, the ids of the task's leaves with commas between them, and ``split``.
     """
-    if piece.fragments is None:
-        return splits[piece.leaf]
-    return _part(splits[piece.leaf], piece.fragments)
+    tasks = rows["key"].to_numpy()
+    count = int(tasks.max(initial=-1)) + 1
+    ids = leaves["object_id"].combine_chunks().take(rows["leaf"].combine_chunks())
+    names = [",".join(dict.fromkeys(names)) for names in task_lists(ids, tasks, count).to_pylist()]
+    splits = split_lists(split_column(leaves, rows), tasks, count)
+    return pa.table({"object_id": pa.array(names, pa.utf8()), "split": splits})
 
 
-def assigned_column(rows: pa.Table, leaves: Mapping[int, pa.Table]) -> pa.Array:
-    """Write the split of each part of a leaf; NULL where the leaf's own stands for all of it.
+def split_lists(splits: pa.Array, tasks: Numbers, count: int) -> pa.Array:
+    """Write the splits of each task as a list, as ``task_lists``."""
+    joined = pc.binary_join(task_lists(splits, tasks, count), ",")
+    lists: pa.Array = pc.binary_join_element_wise("[", joined, "]", "")
+    return lists
+
+
+def task_lists(values: pa.Array, tasks: Numbers, count: int) -> pa.ListArray:
+    """List what each task has.
 
     Args:
-        rows: ``scan``, ``leaf``, ``first_fragment`` and ``end_fragment``.
-        leaves: For each scan, columns ``location``, ``read_version`` and ``residual``.
+        values: That of all tasks.
+        tasks: The number of each one's task, in ascending order.
+        count: How many tasks there are.
     """
-    parts = rows.filter(pc.is_valid(rows["first_fragment"]))
-    own: dict[int, list[str]] = {}
-    texts: list[str] = []
-    for part in parts.to_pylist():
-        scan = part["scan"]
-        if scan not in own:
-            own[scan] = split_column(leaves[scan]).to_pylist()
-        fragments = (part["first_fragment"], part["end_fragment"])
-        texts.append(_part(own[scan][part["leaf"]], fragments))
-    whole = pa.nulls(rows.num_rows, pa.utf8())
-    is_part = pc.is_valid(rows["first_fragment"]).combine_chunks()
-    return pc.replace_with_mask(whole, is_part, pa.array(texts, pa.utf8()))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(tasks, minlength=count))])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
-def _part(split: str, fragments: tuple[int, int]) -> str:
-    return f'{split[:-1]},"fragments":{json.dumps(fragments)}}}'
-
-
-def split_column(leaves: pa.Table) -> pa.Array:
-    """Write the split of each planned leaf, for 100,000 leaves in a few milliseconds.
+def split_column(leaves: pa.Table, rows: pa.Table | None = None) -> pa.Array:
+    """Write what is read of leaves, for 100,000 of them in a few milliseconds.
 
     Args:
         leaves: Columns ``location``, ``read_version`` and ``residual``; ``num_rows`` where planned;
             ``constants`` where rows have such metadata columns.
+        rows: What is read of them (``ASSIGNED``); None for each leaf as a whole.
 
     Example:
         >>> leaf = {"location": ["x"], "read_version": [3], "residual": [-1]}
@@ -103,7 +93,7 @@ def split_column(leaves: pa.Table) -> pa.Array:
     if _needs_escape(location):
         escaped = [json.dumps(text)[1:-1] for text in location.to_pylist()]
         location = pa.chunked_array([pa.array(escaped, pa.utf8())])
-    joined = pc.binary_join_element_wise(
+    whole: pa.Array = pc.binary_join_element_wise(
         '{"leaf":"',
         location,
         '","version":"',
@@ -114,9 +104,20 @@ def split_column(leaves: pa.Table) -> pa.Array:
         _num_rows(leaves),
         "}",
         "",
+    ).combine_chunks()
+    if rows is None:
+        return whole
+    leaf, first, end = (
+        rows[name].combine_chunks() for name in ("leaf", "first_fragment", "end_fragment")
     )
-    combined = joined.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else combined.chunk(0)
+    texts = whole.take(leaf)
+    if first.null_count == len(first):
+        return texts
+    opened = pc.utf8_slice_codeunits(texts, 0, -1)
+    ends = (first.cast(pa.utf8()), ",", end.cast(pa.utf8()))
+    parts = pc.binary_join_element_wise(opened, ',"fragments":[', *ends, "]}", "")
+    either: pa.Array = pc.coalesce(parts, texts)
+    return either
 
 
 def _num_rows(leaves: pa.Table) -> pa.ChunkedArray | str:
@@ -329,22 +330,18 @@ class ScanToken(Token):
         """Read the token; every task of a scan brings the same."""
         return _SCAN_TOKENS.find(text)
 
-    def relation(self, splits: Sequence[Split]) -> Relation:
-        """Put together what a task reads of the scan."""
-        leaves = tuple(
-            LeafRead(
-                split.location,
-                split.version,
-                self.residuals[split.residual] if split.residual >= 0 else None,
-                split.fragments,
-                split.constants,
-                split.num_rows,
-            )
-            for split in splits
-        )
+    def relation(self, splits: Sequence[object]) -> Relation:
+        """Put together what a task reads of the scan.
+
+        Args:
+            splits: As ``splits_of`` gives them.
+
+        Raises:
+            MalformedMessage: One is of another version of Pennon.
+        """
         return Relation(
             self.location,
-            leaves,
+            leaf_reads(splits, self.residuals),
             self.schema,
             self.namespace_schema,
             self.storage_options,
@@ -369,62 +366,50 @@ def row_keys(text: str) -> RowKeys:
     return decode(RowKeys, json.loads(text))
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """One leaf of a scan; ``worker/wire/tokens.py`` writes it.
+def splits_of(text: str) -> list[object]:
+    """Read the JSON of a split, or of a list of them.
+
+    Raises:
+        MalformedMessage: It is no JSON.
+    """
+    try:
+        stored = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise MalformedMessage(why="the text of a split is no JSON") from error
+    return stored if isinstance(stored, list) else [stored]
+
+
+def leaf_reads(splits: Sequence[object], residuals: Sequence[str]) -> tuple[LeafRead, ...]:
+    """Read the leaves of a task by hand: there may be 100,000 of them.
+
+    A version is a text in JSON, where numbers lose the high bit; a residual filter is a number.
 
     Args:
-        location: The leaf, relative to the namespace.
-        version: Lance version; a text in JSON, where numbers lose the high bit.
-        residual: Number of the scan's residual filter; -1 for none.
-        fragments: First fragment and the one after the last, by position; None for all.
-        constants: What all rows have in metadata columns that the manifest knows; None for none.
-        num_rows: Rows of the whole leaf, as planned; None where unknown.
+        splits: What ``split_column`` wrote, as JSON has it.
+        residuals: The filters of the scan, in their order; -1 is none of them.
+
+    Raises:
+        MalformedMessage: One is of another version of Pennon.
     """
+    return tuple(_leaf_read(split, residuals) for split in splits)
 
-    location: str
-    version: int
-    residual: int
-    fragments: tuple[int, int] | None = None
-    constants: Mapping[str, object] | None = None
-    num_rows: int | None = None
 
-    @classmethod
-    def from_json(cls, text: str) -> tuple[Split, ...]:
-        """Read a split, or a list of them.
-
-        Raises:
-            MalformedMessage: It is another text, or of another version of Pennon.
-        """
-        try:
-            stored = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise MalformedMessage(why="the text of a split is no JSON") from error
-        return cls.of(stored if isinstance(stored, list) else [stored])
-
-    @classmethod
-    def of(cls, stored: Sequence[object]) -> tuple[Split, ...]:
-        """Read splits from their JSON objects, as ``from_json``."""
-        return tuple(map(cls._of, stored))
-
-    @classmethod
-    def _of(cls, stored: object) -> Split:
-        """Read one by hand: a task may have 100,000 of them."""
-        match stored:
-            case {"leaf": str(leaf), "version": str(version), "residual": int(residual), **more}:
-                part, constants = more.pop("fragments", None), more.pop("constants", None)
-                rows = more.pop("rows", None)
-                tuple_values = constants if isinstance(constants, dict) else None
-                count = rows if isinstance(rows, int) else None
-                if not more and version.isdecimal() and tuple_values is constants and count is rows:
-                    match part:
-                        case None:
-                            return cls(leaf, int(version), residual, None, tuple_values, count)
-                        case [int(first), int(end)]:
-                            return cls(
-                                leaf, int(version), residual, (first, end), tuple_values, count
-                            )
-        raise MalformedMessage(why="a split has other fields than this worker's")
+def _leaf_read(stored: object, residuals: Sequence[str]) -> LeafRead:
+    match stored:
+        case {"leaf": str(leaf), "version": str(version), "residual": int(number), **more}:
+            part, constants = more.pop("fragments", None), more.pop("constants", None)
+            rows = more.pop("rows", None)
+            tuple_values = constants if isinstance(constants, dict) else None
+            count = rows if isinstance(rows, int) else None
+            if not more and version.isdecimal() and tuple_values is constants and count is rows:
+                residual = residuals[number] if number >= 0 else None
+                read = (leaf, int(version), residual)
+                match part:
+                    case None:
+                        return LeafRead(*read, None, tuple_values, count)
+                    case [int(first), int(end)]:
+                        return LeafRead(*read, (first, end), tuple_values, count)
+    raise MalformedMessage(why="a split has other fields than this worker's")
 
 
 @dataclass(frozen=True, slots=True)
