@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import lance
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import pennon
@@ -22,6 +24,7 @@ from pennon.errors import (
     VectorDimensionMismatch,
 )
 from pennon.namespace import PartitionedNamespace
+from pennon.search import nearest_rows
 
 DIMENSION = 6
 QUERY = [1.0, 2.0, 0.0, 1.0, 3.0, 1.0]
@@ -285,3 +288,24 @@ def test_a_leaf_that_fails_fails_the_search(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(LeafMissing):
         pennon.open(tmp_path / "t").search(QUERY, k=1).to_arrow()
+
+
+def test_tasks_elsewhere_find_the_rows_of_one_search(tmp_path: Path) -> None:
+    """A plan goes to other processes; each searches some leaves, and the nearest are merged."""
+    drawn = random.Random(3)  # noqa: S311 - test data
+    given = [rows(drawn, 90, pa.float32(), first) for first in (0, 90)]
+    table = made(tmp_path, "tenant", given, schema(pa.float32()))
+    search = table.search([QUERY, QUERY[::-1]], k=5, where="n < 4")
+    plan = pickle.loads(pickle.dumps(search.plan()))  # noqa: S301 - of this test
+    whole = search.to_arrow()
+    of_tasks = [nearest_rows(plan, [leaf]) for leaf in plan.leaves]
+    assert len(of_tasks) == 4
+    columns = ["query_index", "_distance"]
+    together = (
+        pa.concat_tables(of_tasks)
+        .select(columns)
+        .sort_by([(name, "ascending") for name in columns])
+    )
+    first = [together.filter(pc.equal(together["query_index"], one)).slice(0, 5) for one in (0, 1)]
+    assert pa.concat_tables(first).to_pylist() == whole.select(columns).to_pylist()
+    assert sum(part.num_rows for part in of_tasks) > whole.num_rows

@@ -14,9 +14,9 @@ SCHEMA = pa.schema({"id": pa.int64(), "part": pa.int32(), "text": pa.string()})
 Statement = Callable[[PartitionedNamespace], object]
 
 
-def rows(parts: int, start: int = 0, each: int = 1) -> pa.Table:
-    """Rows of a number of partitions, ``each`` in one, with ids of their own."""
-    numbers = range(start, start + parts * each)
+def rows(parts: int, start: int = 0, size: int = 1) -> pa.Table:
+    """Rows of a number of partitions, ``size`` in one, with ids of their own."""
+    numbers = range(start, start + parts * size)
     return pa.table(
         {
             "id": numbers,
@@ -33,7 +33,7 @@ def filled(
     """Make a table of ten rows in each partition for each append, their ids from 0 on."""
     table = lake.create_table(name, SCHEMA, partition_by=["part"])
     for number in range(appends):
-        table.append(rows(parts, number * parts * 10, each=10))
+        table.append(rows(parts, number * parts * 10, size=10))
     return table
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
+from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.present import present
+from tests.separate_process import ROOT
 from tests.stores.server import BUCKET, Fault, Proxy, options
-from tests.stores.statements import CHANGES, filled
+from tests.stores.statements import CHANGES, SCHEMA, filled
 
 import pennon
 from pennon.errors import PennonError
@@ -104,4 +111,54 @@ def test_a_store_that_stays_away_ends_a_statement_in_bounded_time_and_the_next_o
             CHANGES[name](table)
         before = rows_of(table)
         assert before == expected[name], name
+    assert table.maintenance.check().is_valid
+
+
+WRITER = """
+import json, sys
+import pennon
+from tests.stores.statements import rows
+place, options, first = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
+table = pennon.connect(place, storage_options=options).load_table("shop.orders")
+for number in range(first, first + 100):
+    print("begins", number, flush=True)
+    table.append(rows(4, number * 4))
+    print("done", number, flush=True)
+"""
+WRITERS, KILLED_AFTER = 3, 3
+
+
+@_LONG
+def test_writers_that_race_and_are_killed_lose_and_double_nothing_on_a_store(
+    proxy: Proxy, bucket: Lake
+) -> None:
+    bucket.create_table("shop.orders", SCHEMA, partition_by=["part"])
+    faults = (
+        Fault("503", share=0.01, count=-1),
+        Fault("lost", "PUT-IF", share=0.03, count=-1),
+    )
+    arguments = [bucket.root, json.dumps(options(proxy.port))]
+    said: dict[int, list[str]] = {}
+
+    def run(writer: int) -> None:
+        command = [sys.executable, "-c", WRITER, *arguments, str(writer * 1000)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+            lines = said[writer] = []
+            for line in present(process.stdout):
+                lines.append(line)
+                # Each is killed at another step: a little behind the beginning of an append.
+                if line.startswith("begins") and len(lines) > 2 * KILLED_AFTER:
+                    time.sleep(0.05 * (writer % WRITERS))
+                    process.kill()
+
+    with proxy.failing(*faults), ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(run, range(2 * WRITERS)))
+    told = [line.split() for lines in said.values() for line in lines]
+    begun = {int(number) for word, number in told if word == "begins"}
+    done = {int(number) for word, number in told if word == "done"}
+    assert len(done) >= 2 * WRITERS * KILLED_AFTER
+    table = bucket.load_table("shop.orders")
+    found = Counter(int(str(row[0])) // 4 for row in rows_of(table))
+    assert set(found.values()) == {4}  # each append whole, and once
+    assert done <= set(found) <= begun
     assert table.maintenance.check().is_valid

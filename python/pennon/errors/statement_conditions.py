@@ -474,3 +474,31 @@ SearchOptionRefused = condition(
     "22023",
     "Cannot search {table} with {option} = {value}: it is {why}. Give {expected}.",
 )
+
+
+class IndexAlreadyExists(PennonError, condition="INDEX_ALREADY_EXISTS", sql_state="42710"):
+    """The table has an index of the name already."""
+
+    template = (
+        "Cannot create index {name} on {table}: it has one of that name. Choose another name, or"
+        " drop that one first."
+    )
+
+
+class IndexNotFound(PennonError, condition="INDEX_NOT_FOUND", sql_state="42704"):
+    """The table has no index of the name."""
+
+    template = "Cannot find index {name} of {table}: it has {known}. Name one of these."
+
+
+class IndexRefused(PennonError, condition="INDEX_REFUSED", sql_state="0A000"):
+    """An index cannot be of such a kind, or of such a column."""
+
+    template = "Cannot create index {name} on {table}: {why}. {advice}."
+
+
+IndexOptionRefused = condition(
+    "INDEX_OPTION_REFUSED",
+    "22023",
+    "Cannot create index {index} with the option {option} = {value}: {why}. Give {expected}.",
+)

@@ -11,13 +11,13 @@ partition's value there, and not NULL.
 
 from __future__ import annotations
 
-import struct
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 import lance
@@ -25,7 +25,14 @@ import pyarrow as pa
 from lance.file import LanceFileSession
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
-from pennon.caching.lance_sessions import forget_sessions, lance_options, lance_session, opening
+from pennon.caching.lance_sessions import (
+    file_session,
+    forget_sessions,
+    lance_options,
+    lance_session,
+    manifest_in,
+    opening,
+)
 from pennon.errors import (
     DraftLayout,
     LeafMissing,
@@ -43,6 +50,7 @@ from pennon.manifest.dataset.storage import (
     storage_failure,
     version_numbers,
 )
+from pennon.manifest.format.column_statistics import LeafIndex
 from pennon.manifest.snapshot import Snapshot
 from pennon.settings import STORE_LEAVES, from_environment
 from pennon.spec.partition_spec import leaf_prefix
@@ -50,7 +58,7 @@ from pennon.spec.schema import field_id_of
 from pennon.spec.write_order import with_initial_default
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "FIRST_DETACHED",
@@ -61,6 +69,7 @@ __all__ = [
     "forget_opened",
     "keep_opened",
     "leaf_failure",
+    "leaf_indexes",
     "leaf_key",
     "leaf_missing",
     "leaf_uri",
@@ -68,6 +77,7 @@ __all__ = [
     "open_leaf",
     "open_own_leaf",
     "resolve_reference",
+    "side_by_side",
     "with_partition_values",
 ]
 
@@ -76,6 +86,7 @@ FIRST_DETACHED: Final = 1 << 63
 _DATASET_BYTES: Final = 10 << 10
 _FRAGMENT_BYTES: Final = 1 << 10
 _OPENED_BYTES: Final = 96 << 20
+_Done = TypeVar("_Done")
 _MAIN: Final = "main"
 _SAYS_STORAGE: Final = "LanceError(IO)"
 # Beyond so many files of a folder it is listed: a request each takes longer.
@@ -83,12 +94,6 @@ _MOST_ASKED_FOR: Final = 16
 # A leaf's files on a store are asked for once in so many seconds by a process that builds on it.
 _ASKED_AGAIN_SECONDS: Final = 3600
 _checked: Final[Cache[bool]] = Cache("leaves with files", max_bytes=1 << 16, weigh=lambda _: 1)
-# The client of a store is dear to make, and each has connections of its own.
-_sessions: Final[Cache[LanceFileSession]] = Cache("stores", max_bytes=64, weigh=lambda _: 1)
-# The end of a manifest's file: where the manifest begins, the format's version, and who wrote it.
-_FOOTER: Final = struct.Struct("<QHH4s")
-_LENGTH: Final = struct.Struct("<I")
-_MAGIC: Final = b"LANC"
 _opened: Final[Cache[lance.LanceDataset]] = Cache(
     "opened leaves",
     max_bytes=_OPENED_BYTES,
@@ -152,6 +157,24 @@ def leaves_at_once(root: str, *, on_disk: int) -> int:
     if not stated.isascii() or not stated.isdecimal() or not int(stated):
         raise StoreSettingInvalid(setting=STORE_LEAVES.name, value=stated)
     return int(stated)
+
+
+def side_by_side(root: str, work: Callable[[str], _Done], leaves: Sequence[str]) -> Iterator[_Done]:
+    """Do something for each leaf, of a store for several at a time; the first failure ends it.
+
+    Args:
+        root: Path or URL of the partitioned namespace.
+        work: Does it.
+        leaves: The leaves.
+
+    Returns:
+        What it gives, in their order.
+    """
+    with ThreadPoolExecutor(leaves_at_once(root, on_disk=1)) as pool:
+        try:
+            yield from pool.map(work, leaves)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def open_leaf(
@@ -392,24 +415,11 @@ def _manifest(root: str, path: str, storage_options: dict[str, str] | None) -> b
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "manifest")
         try:
-            _session(root, storage_options).download_file(path, str(copy))
+            file_session(root, storage_options).download_file(path, str(copy))
             content = copy.read_bytes()
         except (OSError, ValueError):
             return None
-    if len(content) < _FOOTER.size:
-        return None
-    start, _, _, magic = _FOOTER.unpack_from(content, len(content) - _FOOTER.size)
-    if magic != _MAGIC or start + _LENGTH.size > len(content):
-        return None
-    (length,) = _LENGTH.unpack_from(content, start)
-    manifest = content[start + _LENGTH.size :][:length]
-    return manifest if len(manifest) == length else None
-
-
-def _session(root: str, storage_options: dict[str, str] | None) -> LanceFileSession:
-    """Give a session with the credentials that are valid now: it does not renew them."""
-    key = TableKey(root.rstrip("/"), 0, "", storage_identity(storage_options))
-    return _sessions.find(key, lambda: LanceFileSession(root, storage_options))
+    return manifest_in(content)
 
 
 def keep_opened(
@@ -429,6 +439,7 @@ def keep_opened(
     storage = storage_identity(storage_options)
     key = leaf_key(root, location, int(dataset.version), storage=storage, table="")
     if key is not None:
+        _PLACES[dataset] = _Place(root, location, storage_options)
         _opened.keep(key, dataset)
 
 
@@ -492,13 +503,12 @@ def are_there(
         paths: Below its ``data``.
         storage_options: Given to Lance.
     """
-    options = lance_options(storage_options)
     names = {f"data/{path}" for path in paths}
     if "://" in uri and len(names) <= _MOST_ASKED_FOR:
         root, _, leaf = uri.rstrip("/").rpartition("/")
-        session = _session(root, options)
+        session = file_session(root, storage_options)
         return all(session.contains(f"{leaf}/{name}") for name in names)
-    session = LanceFileSession(uri, storage_options=options)
+    session = LanceFileSession(uri, storage_options=lance_options(storage_options))
     if len(names) > _MOST_ASKED_FOR:
         return names <= set(session.list("data"))
     return all(map(session.contains, names))
@@ -569,3 +579,18 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str]) -> None:
 
 def _says_missing(error: Exception) -> bool:
     return is_not_found(error) or "no such file" in str(error).lower()
+
+
+def leaf_indexes(dataset: lance.LanceDataset) -> tuple[LeafIndex, ...]:
+    """Tell what indexes a leaf has, and how many of its rows are in them.
+
+    A fragment that an index names may have gone since, or have been rewritten.
+    """
+    rows = {fragment.fragment_id: fragment for fragment in dataset.get_fragments()}
+    listed = []
+    for index in dataset.describe_indices():
+        named = {number for segment in index.segments for number in segment.fragment_ids}
+        num_rows = sum(rows[number].count_rows() for number in named & rows.keys())
+        size = index.total_size_bytes
+        listed.append(LeafIndex(index.name, index.index_type, num_rows, size, len(index.segments)))
+    return tuple(listed)

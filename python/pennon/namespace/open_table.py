@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING, Final, Self
@@ -18,6 +19,7 @@ from pennon.catalog.tables.loaded_table import (
     Table,
     load,
     read_changes,
+    reopen_newest,
 )
 from pennon.errors import (
     ArgumentRefused,
@@ -245,16 +247,8 @@ class OpenTable:
 
     @property
     def _table(self) -> Table:
-        """The table; at the newest version where a commit of this object has made one meanwhile.
-
-        The commit stands. What fails here would tell that it failed, and is met by the next use.
-        """
-        if self._is_behind:
-            self._is_behind = False
-            try:
-                self._loaded = load(self._catalog, self._loaded.identifier)
-            except (PennonError, OSError) as error:
-                _LOG.warning("the newest version of %s is not opened: %s", self._loaded.name, error)
+        """The table; at the newest version where a commit of this object has made one meanwhile."""
+        self._catch_up()
         return self._loaded
 
     @_table.setter
@@ -288,7 +282,7 @@ class OpenTable:
             >>> orders.name
             'lance.shop.orders'
         """
-        return self._table.name
+        return self._loaded.name
 
     @property
     def location(self) -> str:
@@ -571,9 +565,34 @@ class OpenTable:
         return described_html(self._table)
 
     def _follow(self) -> None:
-        """Go to what a commit has made when it is asked for, but where it stays at its version."""
+        """Go to what a commit has made, but where it stays at its version; of a store when asked.
+
+        The commit stands. What fails here would tell that it failed, and is met by the next use.
+        """
         self._is_behind = not self._is_pinned
+        if self._catalog.is_local:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        if not self._is_behind:
+            return
+        self._is_behind, before = False, self._loaded
+        try:
+            try:
+                self._loaded = load(self._catalog, before.identifier)
+            except TableNotFound:  # it was renamed since
+                place, identity = before.snapshot.location, before.table_id or ""
+                newest = reopen_newest(self._catalog, before.name, place, identity)
+                self._loaded = replace(before, snapshot=newest)
+        except (PennonError, OSError) as error:
+            _LOG.warning("the newest version of %s is not opened: %s", before.name, error)
 
     def _check_unpinned(self, verb: str) -> None:
         if self._is_pinned:
             raise NamespacePinned(verb=verb, name=self.name, version=self.version)
+
+    def _current(self, verb: str) -> Table:
+        """Load the newest version for a change; what is pinned takes none."""
+        self._check_unpinned(verb)
+        self.refresh()
+        return self._table

@@ -61,8 +61,14 @@ from pennon.errors import (
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.schema.reconciliation import is_promotable, leaf_fields, match_fields, stream_type
 from pennon.leaf.schema.schema_widening import PROMOTED_FROM, carried_default
-from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
-from pennon.manifest.format.properties import ALTERED, REPLACED, check_retention
+from pennon.manifest import (
+    ConcurrentChange,
+    ManifestCommitted,
+    ManifestOutcome,
+    Snapshot,
+    change_root,
+)
+from pennon.manifest.format.properties import ALTERED, REPLACED, check_retention, index_definitions
 from pennon.manifest.table_identity import STRONG, WEAK, change_under_way
 from pennon.spec.arrow_json import is_blob
 from pennon.spec.column_names import LENGTH_LIMIT, check_column
@@ -493,6 +499,7 @@ def alter_table(
             removed_properties=changed.removed,
             comment=changed.comment,
             mode=mode,
+            indexes=_without_column(before, changed.schema),
         )
 
     return _until_committed(
@@ -595,6 +602,12 @@ def _kept(table: Table) -> Table:
         return table
     mode = STRONG if table.snapshot.is_strong else WEAK
     return replace(table, snapshot=settled(table.snapshot, mode))
+
+
+def _without_column(before: Snapshot, after: NamespaceSchema) -> dict[str, None]:
+    """Take out the indexes of columns that are dropped."""
+    definitions = index_definitions(before.metadata).values()
+    return {one.key: None for one in definitions if after.field_by_id(one.field_id) is None}
 
 
 def _order_property(order: str | None) -> dict[str, object]:

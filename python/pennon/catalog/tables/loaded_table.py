@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pennon.caching import LOOK, Cache, TableKey, storage_identity
 from pennon.catalog.columns.spark_types import declarations
-from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
+from pennon.catalog.configured_catalog import Catalog, absolute_place, is_local, is_path
 from pennon.catalog.directory import Directory, Registration
 from pennon.catalog.layouts import StoredTable, stored_table
 from pennon.catalog.layouts.plain_snapshot import open_plain
@@ -246,7 +246,10 @@ def reopen(
         TableNotFound: Nothing is there any more.
         TableVersionNotFound: That version of a plain dataset has been removed.
     """
-    snapshot: Snapshot | None = None
+    snapshot = Snapshot.seen(location, version, storage) if not is_local(location) else None
+    if snapshot is not None and layout.has_manifest and snapshot.identity == identity:
+        return snapshot  # a statement asks a store once
+    snapshot = None
     with by_name(name):
         if layout.has_manifest:
             with contextlib.suppress(NamespaceHasNoManifest):

@@ -419,13 +419,14 @@ class _Writers:
 def _base(target: WriteTarget) -> Snapshot:
     """Open the version that the write is based on; where it has expired, the newest.
 
-    The commit finds out whether the rows still fit. What the process has opened for the statement
-    is not opened again.
+    The commit finds out whether the rows still fit. A store is not asked for what the process has
+    opened for the statement.
     """
     options = target.storage_options
-    seen = Snapshot.seen(target.location, target.version, options) if target.table_id else None
-    if seen is not None and table_id(seen) == target.table_id:
-        return seen
+    if "://" in target.location and target.table_id:
+        seen = Snapshot.seen(target.location, target.version, options)
+        if seen is not None and table_id(seen) == target.table_id:
+            return seen
     try:
         base = Snapshot.open(target.location, target.version, storage_options=options)
     except SnapshotNotFound:

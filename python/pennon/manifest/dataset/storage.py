@@ -16,7 +16,7 @@ import lance
 from lance.dataset import Version
 
 from pennon.caching import storage_identity, version_time
-from pennon.caching.lance_sessions import lance_session, opening
+from pennon.caching.lance_sessions import copied_versions, lance_session, opening
 from pennon.errors import (
     InternalError,
     NamespaceHasNoManifest,
@@ -47,6 +47,7 @@ __all__ = [
     "manifest_uri",
     "mark_expired",
     "open_manifest",
+    "present_numbers",
     "present_versions",
     "reading_failure",
     "storage_failure",
@@ -502,12 +503,18 @@ def listed_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
         StorageFailure: The storage refused.
     """
     present = present_versions(manifest)  # and then the tags: who drops one does not bring back
+    first, held = _first_and_held(manifest)
+    return [entry for entry in present if (v := int(entry["version"])) >= first or v in held]
+
+
+def _first_and_held(manifest: lance.LanceDataset) -> tuple[int, set[int]]:
+    """Give the version before which all have expired, and those before it that tags hold."""
     try:
-        first = first_kept(manifest)
-        held = held_versions(manifest) if first else set()
+        tags = _listed(manifest)
     except (OSError, ValueError) as error:
         raise storage_failure("list the tags of", str(manifest.uri), error) from error
-    return [entry for entry in present if (v := int(entry["version"])) >= first or v in held]
+    first = max(_marks(tags).values(), default=0)
+    return first, _held(tags) if first else set()
 
 
 def present_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
@@ -524,6 +531,12 @@ def present_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
     """
     for attempt in range(_LISTINGS):
         try:
+            if "://" in str(manifest.uri):  # Lance reads one after the other
+                numbers = present_numbers(manifest)
+                options = manifest.initial_storage_options or {}
+                copied = copied_versions(manifest, numbers, options, with_rows=False)
+                if len(copied) == len(numbers):
+                    return [copied[number].get_version() for number in sorted(numbers)]
             return list(manifest.versions())
         except (OSError, ValueError) as error:
             if not is_not_found(error) or attempt == _LISTINGS - 1:
@@ -532,9 +545,19 @@ def present_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
     raise InternalError(what="no versions are listed")
 
 
+def present_numbers(manifest: lance.LanceDataset) -> set[int]:
+    """List the numbers of ``present_versions``, which none of them is read for."""
+    try:
+        return {int(entry["version"]) for entry in manifest.version_refs()}
+    except (OSError, ValueError) as error:
+        raise storage_failure("list the versions of", manifest.uri, error) from error
+
+
 def version_numbers(manifest: lance.LanceDataset) -> list[int]:
     """List the numbers of the versions of ``__manifest``, ascending; as ``listed_versions``."""
-    return sorted(int(entry["version"]) for entry in listed_versions(manifest))
+    present = present_numbers(manifest)
+    first, held = _first_and_held(manifest)
+    return sorted(version for version in present if version >= first or version in held)
 
 
 def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: datetime) -> int:

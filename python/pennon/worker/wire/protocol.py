@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "b0b630f01a2f"
+PROTOCOL: Final = "9fdc60a6db9d"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""
