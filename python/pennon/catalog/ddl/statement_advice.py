@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pennon.spec.schema import NamespaceSchema
 
-__all__ = ["check_compression", "check_counted_columns", "check_names", "not_supported"]
+__all__ = ["check_counted_columns", "check_named_columns", "check_names", "not_supported"]
 
 # Table properties of other formats that would have no effect here.
 #
@@ -310,17 +310,18 @@ def not_supported(words: Sequence[str], catalog: str, table: str) -> StatementNo
     return None
 
 
-def check_compression(table: str, properties: Mapping[str, str], schema: NamespaceSchema) -> None:
-    """Refuse a codec that there is not, and one of a column that the table has not.
+def check_named_columns(table: str, properties: Mapping[str, str], schema: NamespaceSchema) -> None:
+    """Refuse properties that name columns, or codecs, that there are not.
 
     Args:
-        table: Its name, for the error.
-        properties: What is set.
-        schema: The columns.
+        table: The table's full name, for errors.
+        properties: Those that are set.
+        schema: The table's columns.
 
     Raises:
         TablePropertyRefused: It says what there is.
     """
+    check_counted_columns(table, properties, schema)
     value = properties.get(COMPRESSION.name, "")
     _, wrong = codecs(value, schema.arrow)
     if wrong:

@@ -19,12 +19,7 @@ from pennon.catalog.columns.spark_types import arrow_schema, declared_columns, s
 from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
 from pennon.catalog.ddl.alter import changed_columns, checked_order
 from pennon.catalog.ddl.register import check_sources_stand, unchanged_since_read
-from pennon.catalog.ddl.statement_advice import (
-    check_compression,
-    check_counted_columns,
-    check_names,
-    not_supported,
-)
+from pennon.catalog.ddl.statement_advice import check_named_columns, check_names, not_supported
 from pennon.catalog.ddl.table_statement import STATEMENT
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
@@ -250,8 +245,7 @@ def stage(
     is_strong = properties.get("transaction", STRONG).lower() != WEAK
     kept = {name: value for name, value in properties.items() if name not in RESERVED}
     check_names(catalog.full_name(identifier), kept)
-    check_counted_columns(catalog.full_name(identifier), kept, columns)
-    check_compression(catalog.full_name(identifier), kept, columns)
+    check_named_columns(catalog.full_name(identifier), kept, columns)
     kept = checked_order(kept, columns)
     check_isolation(kept)
     check_row_change_modes(kept)
