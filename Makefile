@@ -111,7 +111,7 @@ format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)
 
-bench: bench-read bench-start bench-tpch bench-in-spark bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
+bench: bench-read bench-start bench-tpch bench-in-spark bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-search ## every benchmark
 
 bench-read: $(INSTALLED) $(JAR) ## 20 million rows, rows of every type into Spark, and 5,000 small partitions, beside Parquet
 	@$(BIN)/python -m benchmarks.scan
@@ -162,6 +162,9 @@ bench-appends: $(INSTALLED) ## many appends of ten rows without maintenance, and
 bench-merge: $(INSTALLED) $(JAR) ## MERGE of 1 % into ROWS rows, beside Iceberg's merge on read, which it fetches
 	@$(BIN)/python -m benchmarks.merge --rows $(or $(ROWS),20000000) $(ARGS)
 
+bench-search: $(INSTALLED) ## searches by vectors over many partitions, beside bare Lance and one dataset
+	@$(BIN)/python -m benchmarks.vector_search $(ARGS)
+
 bench-store: $(INSTALLED) ## tables on an S3 server that waits 50 ms before each request, beside one Lance dataset and Iceberg
 	@$(BIN)/python -m benchmarks.store $(ARGS)
 
@@ -203,6 +206,9 @@ torture-commits: $(INSTALLED) ## N commits of processes that are killed with -9,
 torture-pauses: $(INSTALLED) ## writers that stand still at each step, then at random for N seconds, beside expiries
 	@PENNON_EXHAUSTIVE=1 $(BIN)/python -m pytest -q tests/faults/test_stalled_writers.py
 	@$(BIN)/python -m tests.torture.pauses --seconds $(or $(N),1800) $(ARGS)
+
+torture-search: $(INSTALLED) ## N random steps on tables with indexes, between searches, each beside NumPy
+	@$(BIN)/python -m tests.torture.searches --steps $(or $(N),1000) $(ARGS)
 
 torture-races: $(INSTALLED) ## N races of two or three statements in processes of their own, each against serial orders
 	@$(BIN)/python -m tests.torture.races --races $(or $(N),500) $(ARGS)

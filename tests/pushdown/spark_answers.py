@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -150,6 +151,7 @@ def record(path: Path, sessions: Mapping[str, tuple[SparkAnswers, Mapping[str, o
         stream.write_table(table)
 
 
+@cache
 def recorded(path: Path) -> dict[str, tuple[SparkAnswers, Semantics]]:
     """Read what ``record`` wrote."""
     with lzma.open(path) as file, pa.ipc.open_stream(file) as stream:

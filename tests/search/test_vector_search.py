@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import lance
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import pennon
@@ -16,12 +18,13 @@ from pennon.errors import (
     LeafMissing,
     NotVectorColumn,
     PredicateNotEvaluable,
+    QueryDimensionMismatch,
     QueryVectorRefused,
     SearchOptionRefused,
     UnknownColumn,
-    VectorDimensionMismatch,
 )
 from pennon.namespace import PartitionedNamespace
+from pennon.search import nearest_rows
 
 DIMENSION = 6
 QUERY = [1.0, 2.0, 0.0, 1.0, 3.0, 1.0]
@@ -241,9 +244,9 @@ def test_what_cannot_be_searched_is_told_in_one_sentence(tmp_path: Path) -> None
     columns = schema(pa.float32()).append(pa.field("l", pa.list_(pa.float32())))
     table = pennon.create(tmp_path / "t", columns, partition_by=["tenant"])
     table.append([{"id": 1, "tenant": "a", "v": QUERY, "l": QUERY}])
-    with pytest.raises(VectorDimensionMismatch, match=r"has 2 elements, .* have 6"):
+    with pytest.raises(QueryDimensionMismatch, match=r"has 2 elements, .* have 6"):
         table.search([1.0, 2.0]).to_arrow()
-    with pytest.raises(VectorDimensionMismatch, match="has 5 elements"):
+    with pytest.raises(QueryDimensionMismatch, match="has 5 elements"):
         table.search([QUERY, QUERY[:5]]).to_arrow()
     with pytest.raises(NotVectorColumn, match=r"'l\.arrow\.fixed-size-list\.size'"):
         table.search(QUERY, "l").to_arrow()
@@ -285,3 +288,24 @@ def test_a_leaf_that_fails_fails_the_search(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(LeafMissing):
         pennon.open(tmp_path / "t").search(QUERY, k=1).to_arrow()
+
+
+def test_tasks_elsewhere_find_the_rows_of_one_search(tmp_path: Path) -> None:
+    """A plan goes to other processes; each searches some leaves, and the nearest are merged."""
+    drawn = random.Random(3)  # noqa: S311 - test data
+    given = [rows(drawn, 90, pa.float32(), first) for first in (0, 90)]
+    table = made(tmp_path, "tenant", given, schema(pa.float32()))
+    search = table.search([QUERY, QUERY[::-1]], k=5, where="n < 4")
+    plan = pickle.loads(pickle.dumps(search.plan()))  # noqa: S301 - of this test
+    whole = search.to_arrow()
+    of_tasks = [nearest_rows(plan, [leaf]) for leaf in plan.leaves]
+    assert len(of_tasks) == 4
+    columns = ["query_index", "_distance"]
+    together = (
+        pa.concat_tables(of_tasks)
+        .select(columns)
+        .sort_by([(name, "ascending") for name in columns])
+    )
+    first = [together.filter(pc.equal(together["query_index"], one)).slice(0, 5) for one in (0, 1)]
+    assert pa.concat_tables(first).to_pylist() == whole.select(columns).to_pylist()
+    assert sum(part.num_rows for part in of_tasks) > whole.num_rows

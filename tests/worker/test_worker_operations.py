@@ -102,10 +102,10 @@ def test_a_plan_is_refused_where_nobody_would_evaluate_a_predicate(driver: Drive
     table = driver.create(["shop", "orders"], [*ORDERS, field("price", "double")])
     asked = ["`id` IS NOT NULL", "`price` > CAST('1.5' AS DOUBLE)", "soundex(`region`) = 'x'"]
     plan = {"op": "plan_scan", "table": table["table"], "schema": table["schema"]}
-    driver.ask(**plan, predicates=asked, unrepeated=[0])
+    driver.ask(**plan, predicates=asked, fully_pushed=[0])
     for position in (1, 2):
         with pytest.raises(WorkerFailed, match="PREDICATE_NOT_EVALUABLE"):
-            driver.ask(**plan, predicates=asked, unrepeated=[0, position])
+            driver.ask(**plan, predicates=asked, fully_pushed=[0, position])
 
 
 def test_the_splits_that_come_with_a_plan_are_those_that_are_asked_for(driver: Driver) -> None:

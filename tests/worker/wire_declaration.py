@@ -27,8 +27,8 @@ from pennon.worker.messages.scan_messages import (
     DeriveKeys,
     DeriveKeysReply,
     Read,
-    ReadReply,
     RunFragment,
+    StreamReply,
 )
 from pennon.worker.plans.plan_outline import OPERATORS
 from pennon.worker.requests.operations import _DRIVER, REPEATABLE
@@ -42,9 +42,9 @@ IN_PACKAGE = ROOT / "python/pennon/worker/wire/protocol.py"
 GOLDEN = ROOT / "tests/golden/wire"
 
 STREAMED: Mapping[type[Any], type[Any]] = {
-    Read: ReadReply,
-    RunFragment: ReadReply,
-    ReadMetadata: ReadReply,
+    Read: StreamReply,
+    RunFragment: StreamReply,
+    ReadMetadata: StreamReply,
     Write: WriteReply,
     WriteDeletes: WriteDeletesReply,
     DeriveKeys: DeriveKeysReply,
@@ -220,6 +220,8 @@ def sample(message: type[Any]) -> dict[str, object]:
 
 def _value(annotation: Any, key: str, at: int) -> object:
     arguments = get_args(annotation)
+    if annotation in SPELLINGS:
+        return f"the {key}"
     if get_origin(annotation) is types.UnionType:
         return _value(arguments[0], key, at)
     if get_origin(annotation) is tuple:

@@ -456,8 +456,8 @@ class NotVectorColumn(PennonError, condition="NOT_A_VECTOR_COLUMN", sql_state="4
     )
 
 
-VectorDimensionMismatch = condition(
-    "VECTOR_DIMENSION_MISMATCH",
+QueryDimensionMismatch = condition(
+    "QUERY_DIMENSION_MISMATCH",
     "22000",
     "Cannot search {table} by {column}: the query has {given} elements, and the column's vectors"
     " have {expected}. Give {expected} numbers, of the same model as the column's.",
@@ -472,4 +472,38 @@ SearchOptionRefused = condition(
     "SEARCH_OPTION_REFUSED",
     "22023",
     "Cannot search {table} with {option} = {value}: it is {why}. Give {expected}.",
+)
+
+
+class IndexAlreadyExists(PennonError, condition="INDEX_ALREADY_EXISTS", sql_state="42710"):
+    """The table has an index of the name already."""
+
+    template = (
+        "Cannot create index {name} on {table}: it has one of that name. Choose another name, or"
+        " drop that one first."
+    )
+
+
+class IndexNotFound(PennonError, condition="INDEX_NOT_FOUND", sql_state="42704"):
+    """The table has no index of the name."""
+
+    template = "Cannot find index {name} of {table}: it has {known}. Name one of these."
+
+
+class IndexRefused(PennonError, condition="INDEX_REFUSED", sql_state="0A000"):
+    """An index cannot be of such a kind, or of such a column."""
+
+    template = "Cannot create index {name} on {table}: {why}. {advice}."
+
+
+class IndexSyntax(PennonError, condition="INDEX_SYNTAX", sql_state="42601"):
+    """A statement about an index is not understood."""
+
+    template = "Cannot parse {text}: {why}. Write {form}."
+
+
+IndexOptionRefused = condition(
+    "INDEX_OPTION_REFUSED",
+    "22023",
+    "Cannot create index {index} with the option {option} = {value}: {why}. Give {expected}.",
 )

@@ -32,7 +32,7 @@ from sqlglot import exp
 
 from pennon.errors import PartitionExpressionFailed
 from pennon.execution.batches import StreamWork
-from pennon.execution.fragment import KEPT, RareFirst
+from pennon.execution.fragment import NO_PRUNING_KEY, RareFirst
 from pennon.execution.memory import pool_bytes
 from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import LeafViews
@@ -126,10 +126,10 @@ def _possible_keys(pruning: LeafPruning, rows: ReplicatedRows) -> set[int | None
     table = pa.Table.from_batches(rows.batches, rows.schema).select(names)
     values = table.drop_null().group_by(names).aggregate([])
     if not values.num_rows:
-        return {KEPT}
+        return {NO_PRUNING_KEY}
     sources = [values.column(name) for name in pruning.columns]
     try:
-        return {KEPT, *murmur3(pruning.transform.apply(sources)).to_pylist()}
+        return {NO_PRUNING_KEY, *murmur3(pruning.transform.apply(sources)).to_pylist()}
     except (PartitionExpressionFailed, pa.ArrowInvalid) as error:
         # No leaf has such a row, or it could not have been written (an hour has to fit an INT); it
         # is no reason to fail.

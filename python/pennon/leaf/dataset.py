@@ -48,6 +48,7 @@ from pennon.manifest.dataset.storage import (
     storage_failure,
     version_numbers,
 )
+from pennon.manifest.format.column_statistics import LeafIndex
 from pennon.manifest.snapshot import Snapshot
 from pennon.settings import STORE_LEAVES, from_environment
 from pennon.spec.partition_spec import leaf_prefix
@@ -66,6 +67,7 @@ __all__ = [
     "forget_opened",
     "keep_opened",
     "leaf_failure",
+    "leaf_indexes",
     "leaf_key",
     "leaf_missing",
     "leaf_uri",
@@ -584,3 +586,18 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str]) -> None:
 
 def _says_missing(error: Exception) -> bool:
     return is_not_found(error) or "no such file" in str(error).lower()
+
+
+def leaf_indexes(dataset: lance.LanceDataset) -> tuple[LeafIndex, ...]:
+    """Tell what indexes a leaf has, and how many of its rows are in them.
+
+    A fragment that an index names may have gone since, or have been rewritten.
+    """
+    rows = {fragment.fragment_id: fragment for fragment in dataset.get_fragments()}
+    listed = []
+    for index in dataset.describe_indices():
+        named = {number for segment in index.segments for number in segment.fragment_ids}
+        num_rows = sum(rows[number].count_rows() for number in named & rows.keys())
+        size = index.total_size_bytes
+        listed.append(LeafIndex(index.name, index.index_type, num_rows, size, len(index.segments)))
+    return tuple(listed)

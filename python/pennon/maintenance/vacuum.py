@@ -31,6 +31,7 @@ from pennon.maintenance.calls.procedure_declaration import (
 )
 from pennon.maintenance.expire import LeafVersion, named_versions
 from pennon.maintenance.leaves.leaf_files import (
+    INDICES,
     LeafFiles,
     Progress,
     files_of_version,
@@ -52,7 +53,7 @@ from pennon.manifest.versions.history import leaf_locations, opened_present
 __all__ = ["VACUUM", "Vacuumed", "vacuum"]
 
 _YOUNG_IN_MANIFEST: Final = timedelta(hours=1)
-_OF_LANCE: Final = ("data/", "_deletions/", "_transactions/", "_versions/d")
+_OF_LANCE: Final = ("data/", "_deletions/", INDICES, "_transactions/", "_versions/d")
 
 
 @dataclass(slots=True)

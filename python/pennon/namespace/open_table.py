@@ -588,3 +588,9 @@ class OpenTable:
     def _check_unpinned(self, verb: str) -> None:
         if self._is_pinned:
             raise NamespacePinned(verb=verb, name=self.name, version=self.version)
+
+    def _current(self, verb: str) -> Table:
+        """Load the newest version for a change; what is pinned takes none."""
+        self._check_unpinned(verb)
+        self.refresh()
+        return self._table

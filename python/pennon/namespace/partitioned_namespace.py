@@ -18,11 +18,12 @@ from pennon.catalog.ddl.table_statement import TagChange, change_tag
 from pennon.catalog.partitioning import FieldChange
 from pennon.catalog.tables.loaded_table import Table
 from pennon.errors import ArgumentRefused
-from pennon.namespace.open_table import OpenTable, added, altered, property_changes, renamed
+from pennon.namespace.open_table import added, altered, property_changes, renamed
 from pennon.namespace.rows.row_merge import Merge
-from pennon.namespace.rows.row_scan import Scan, Search
+from pennon.namespace.rows.row_scan import Scan
 from pennon.namespace.rows.row_update import delete_where, run_beside_maintenance, update_where
 from pennon.namespace.rows.row_write import batches_of, write_rows
+from pennon.namespace.searched_table import SearchedTable
 from pennon.spec.column_names import column_path
 from pennon.transforms.registry import parse_transform
 
@@ -37,7 +38,7 @@ __all__ = ["PartitionedNamespace"]
 
 
 @checked_methods
-class TableRows(OpenTable):
+class TableRows(SearchedTable):
     """A table whose rows are read and written.
 
     Each method that writes loads the newest version, makes one commit, and leaves the object at the
@@ -77,71 +78,6 @@ class TableRows(OpenTable):
             snapshot = self._at(version).snapshot
         chosen = None if columns is None else as_names(columns)
         return Scan(snapshot, where, chosen, table=self.name)
-
-    def search(
-        self,
-        q: object,
-        column: str | None = None,
-        k: int = 10,
-        where: str | None = None,
-        *,
-        metric: str | None = None,
-        exact: bool = False,
-        nprobes: int | None = None,
-        refine_factor: int | None = None,
-        ef: int | None = None,
-        columns: Sequence[str] | None = None,
-        version: int | str | datetime | None = None,
-    ) -> Search:
-        """Describe a search for the rows nearest to vectors; nothing is read yet.
-
-        All partitions that the condition leaves give one answer: the k nearest rows of all that
-        satisfy it, by exact distances, ties in a fixed order.
-
-        Args:
-            q: A vector, or several: numbers in lists or arrays. Of several, each row says for which
-                it was found (``query_index``).
-            column: The column of vectors; None for the only one.
-            k: How many rows are found for each query, at most.
-            where: A condition in Spark SQL, which rows satisfy before the nearest are chosen.
-            metric: ``l2`` (squared), ``cosine``, ``dot`` or ``hamming`` (of bytes); None for the
-                column's.
-            exact: Whether every vector is compared, whatever indexes there are.
-            nprobes: How many parts of an index are looked into at least.
-            refine_factor: Of how many times k candidates of an index exact distances are computed.
-            ef: How many candidates an index that is a graph keeps.
-            columns: The columns of the rows, beside ``_distance``; None for all.
-            version: A version of the table, a tag, or a time; None for the version of this object.
-
-        Raises:
-            SnapshotNotFound: There is no such version.
-
-        Example:
-            >>> import pennon, tempfile
-            >>> import pyarrow as pa
-            >>> schema = pa.schema({"tenant": pa.string(), "v": pa.list_(pa.float32(), 2)})
-            >>> path = tempfile.mkdtemp() + "/notes"
-            >>> notes = pennon.create(path, schema, partition_by=["tenant"])
-            >>> version = notes.append([{"tenant": "a", "v": [0, 1]}, {"tenant": "b", "v": [3, 1]}])
-            >>> notes.search([1, 1], k=1, columns=["tenant"]).to_arrow().to_pylist()
-            [{'tenant': 'a', '_distance': 1.0}]
-
-        Spec: "Partition Pruning", "Read Behavior".
-        """
-        return Search(
-            self.snapshot if version is None else self._at(version).snapshot,
-            q,
-            column,
-            k,
-            where,
-            None if columns is None else as_names(columns),
-            metric=metric,
-            exact=exact,
-            nprobes=nprobes,
-            refine_factor=refine_factor,
-            ef=ef,
-            table=self.name,
-        )
 
     def append(self, rows: object) -> int:
         """Add rows, in one commit.
@@ -328,12 +264,6 @@ class TableRows(OpenTable):
         """
         self._check_unpinned("merge into")
         return Merge(source, as_names(on), lambda: self._current("merge into"), self._follow)
-
-    def _current(self, verb: str) -> Table:
-        """Load the newest version for a change; what is pinned takes none."""
-        self._check_unpinned(verb)
-        self.refresh()
-        return self._table
 
     def _write(self, verb: str, mode: WriteMode, rows: object, where: str | None = None) -> int:
         predicates = [] if where is None else [where]

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.execution import KEPT, LeafPruning, RowFilter
+from pennon.execution import NO_PRUNING_KEY, LeafPruning, RowFilter
 from pennon.plan import Column, Group, Join, Limit, Scan, Side
 from pennon.pushdown.partners import (
     input_of,
@@ -77,7 +77,9 @@ class RuntimePruning:
         """Compute for each leaf what it is found by: int64, NULL where its value is."""
         keys = murmur3(self.function.values(leaves)).cast(pa.int64())
         names = leaves.column("object_id").combine_chunks()
-        return pc.if_else(pc.starts_with(names, leaf_prefix(self.spec_version)), keys, KEPT)
+        return pc.if_else(
+            pc.starts_with(names, leaf_prefix(self.spec_version)), keys, NO_PRUNING_KEY
+        )
 
 
 def runtime_prunings(plan: Plan, query: FragmentQuery) -> tuple[RuntimePruning, ...]:

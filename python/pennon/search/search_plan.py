@@ -11,17 +11,28 @@ import pyarrow as pa
 
 from pennon.errors import SearchOptionRefused
 from pennon.execution import LeafRead
+from pennon.manifest.format.properties import index_definitions
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import check_evaluable
 from pennon.search.vectors import Metric, query_vectors, vector_column
+from pennon.spec.schema import field_id_of
 from pennon.spec.write_order import initial_default
+from pennon.transaction.staging.staged import leaf_states
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pennon.manifest import Snapshot
 
-__all__ = ["DISTANCE", "QUERY_INDEX", "SearchLeaf", "SearchOptions", "SearchPlan", "plan_search"]
+__all__ = [
+    "DISTANCE",
+    "QUERY_INDEX",
+    "SearchLeaf",
+    "SearchOptions",
+    "SearchPlan",
+    "explain_search",
+    "plan_search",
+]
 
 QUERY_INDEX: Final = pa.field("query_index", pa.int32(), nullable=False)
 """Which query of several a row was found for."""
@@ -130,7 +141,7 @@ def plan_search(
     *,
     column: str | None = None,
     k: int = 10,
-    where: str | None = None,
+    where: str | Sequence[str] | None = None,
     metric: str | None = None,
     exact: bool = False,
     nprobes: int | None = None,
@@ -146,8 +157,8 @@ def plan_search(
         q: A vector, or several.
         column: The column that is searched; None for the only one that has vectors.
         k: How many rows are found for each query, at most.
-        where: A condition in Spark SQL that rows have to satisfy before the nearest are chosen.
-        metric: ``l2``, ``cosine``, ``dot`` or ``hamming``; None for that of the column.
+        where: Conditions in Spark SQL that rows have to satisfy before the nearest are chosen.
+        metric: ``l2``, ``cosine``, ``dot`` or ``hamming``; None for that of the column's index.
         exact: Whether no index is asked.
         nprobes: How many parts of an index are looked into at least.
         refine_factor: Of how many times k candidates of an index exact distances are computed.
@@ -158,7 +169,7 @@ def plan_search(
     Raises:
         NotVectorColumn: The column has no vectors.
         QueryVectorRefused: A query is no vector.
-        VectorDimensionMismatch: A query has another number of elements than the column's vectors.
+        QueryDimensionMismatch: A query has another number of elements than the column's vectors.
         SearchOptionRefused: A number is less than one, or a metric is not known.
         PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
     """
@@ -195,12 +206,23 @@ def plan_search(
         queries=queries,
         is_batch=is_batch,
         k=k,
-        metric=Metric.of(metric, vector, name),
+        metric=Metric.of(metric or _metric_of_index(snapshot, vector), vector, name),
         options=SearchOptions(exact, nprobes, refine_factor or default.refine_factor, ef),
         leaves=leaves,
         partitions_total=scan.partitions_total,
-        storage_options=snapshot.storage_options,
+        storage_options=dict(snapshot.storage_options),
     )
+
+
+def _metric_of_index(snapshot: Snapshot, vector: pa.Field) -> str | None:
+    """Give the metric that the column has an index by."""
+    field_id = field_id_of(vector)
+    metrics = (
+        one.metric
+        for one in index_definitions(snapshot.metadata).values()
+        if one.field_id == field_id and one.metric is not None
+    )
+    return next(metrics, None)
 
 
 def _check_names(schema: pa.Schema, *, is_batch: bool, table: str) -> None:
@@ -214,3 +236,39 @@ def _check_names(schema: pa.Schema, *, is_batch: bool, table: str) -> None:
                 why="a column of the table, and the search gives one of the same name",
                 expected="the other columns",
             )
+
+
+def explain_search(snapshot: Snapshot, plan: SearchPlan) -> str:
+    """Tell what a search reads: its leaves, by index or row by row, and the filter before k.
+
+    Args:
+        snapshot: The table at the plan's version.
+        plan: The search.
+
+    Returns:
+        Lines without a final line break.
+    """
+    field_id = field_id_of(plan.vector)
+    defined = {
+        one.name
+        for one in index_definitions(snapshot.metadata).values()
+        if one.field_id == field_id and one.metric == plan.metric and not plan.options.exact
+    }
+    states = leaf_states(snapshot, [leaf.object_id for leaf in plan.leaves]).values()
+    indexed = {
+        state.object_id: sum(index.rows for index in state.indexes or () if index.name in defined)
+        for state in states
+    }
+    by_index = [rows for rows in indexed.values() if rows]
+    rows = [leaf.read.num_rows for leaf in plan.leaves]
+    total = "unknown" if None in rows else f"{sum(filter(None, rows)) - sum(by_index):,}"
+    filters = dict.fromkeys(leaf.read.residual for leaf in plan.leaves if leaf.read.residual)
+    names = ", ".join(sorted(defined)) or "none"
+    lines = [
+        repr(plan),
+        f"partitions: {len(plan.leaves):,} of {plan.partitions_total:,}",
+        f"by index: {len(by_index):,} leaves, {sum(by_index):,} rows ({names})",
+        f"row by row: {len(plan.leaves) - len(by_index):,} leaves; rows in no index: {total}",
+        *(f"filter before k: {text}" for text in filters),
+    ]
+    return "\n".join(lines if filters else [*lines, "filter before k: none"])

@@ -9,13 +9,15 @@ import pytest
 
 from pennon.catalog.configured_catalog import WriteMode
 from pennon.errors import MalformedMessage
-from pennon.execution import LeafRead, Query
+from pennon.execution import Fragment, LeafPruning, LeafRead, Query, Relation, RowFilter
 from pennon.leaf import WriteTarget
 from pennon.manifest.table_layout import TableLayout
 from pennon.spec.write_order import OrderColumn
-from pennon.worker.wire.fragment_tokens import FragmentToken, PartToken
+from pennon.transforms.bucket import Bucket
 from pennon.worker.wire.tokens import (
+    FragmentToken,
     MetadataToken,
+    PartToken,
     PlanToken,
     ScanToken,
     TableToken,
@@ -29,17 +31,18 @@ from pennon.worker.wire.tokens import (
 ID = pa.field("id", pa.int64(), nullable=False, metadata={"lance:field_id": "1"})
 SCHEMA = pa.schema([ID, pa.field("é", pa.list_(pa.timestamp("us", "UTC")))])
 TABLE = TableToken("a.b", "s3://lake/b", 2**63 + 5, TableLayout.PARTITIONED, "x\ny")
-SCAN = ScanToken(
-    "s3://lake/b",
-    SCHEMA,
-    SCHEMA,
-    ("id > 5", ""),
-    {"key": "secret"},
-    (OrderColumn("id", is_descending=True, nulls_first=False),),
-    "x",
-)
+ORDER = (OrderColumn("id", is_descending=True, nulls_first=False),)
+RELATION = Relation("s3://lake/b", (), SCHEMA, SCHEMA, {"key": "secret"}, ORDER, "x")
+SCAN = ScanToken(RELATION, ("id > 5", ""))
 SPLIT = split_column(pa.table({"location": ['a"\\é'], "read_version": [7], "residual": [-1]}))[0]
 QUERY = Query("SELECT 1", SCHEMA)
+SHARED = Fragment(
+    (),
+    QUERY,
+    prunings=(LeafPruning(0, 0, ("c1",), Bucket(8)),),
+    filters=(RowFilter(0, "id", 0, "c1", 40),),
+    num_threads=2,
+)
 TARGET = WriteTarget("s3://lake/b", 3, 2, {"key": "secret"})
 TOKENS: list[Token] = [
     TABLE,
@@ -47,7 +50,7 @@ TOKENS: list[Token] = [
     PlanToken(TABLE, ("a = 1", "b"), "UTC", 2**64),
     SCAN,
     WriteToken(TABLE, TARGET, SCHEMA, WriteMode.MERGE, ("a",)),
-    FragmentToken((SCAN,), QUERY, (PartToken("q", (SCAN,), (SPLIT.as_py(),), QUERY),)),
+    FragmentToken((SCAN,), SHARED, (PartToken("q", (SCAN,), (SPLIT.as_py(),), QUERY),)),
 ]
 
 
@@ -84,9 +87,9 @@ def test_a_split_is_read_strictly_too() -> None:
 
 def test_what_the_tasks_of_a_fragment_share_is_put_together_once() -> None:
     text = FragmentToken(
-        (SCAN,), QUERY, (PartToken("q", (SCAN,), (f"[{SPLIT.as_py()}]",), QUERY),)
+        (SCAN,), SHARED, (PartToken("q", (SCAN,), (f"[{SPLIT.as_py()}]",), QUERY),)
     ).to_json()
-    task = f'{{"relations":[[{SPLIT.as_py()}]],"keys":[]}}'
+    task = f'{{"relations":[[{SPLIT.as_py()}]],"keys":[[7]]}}'
     first, second = (FragmentToken.from_json(text).fragment(task) for _ in range(2))
     assert first == second
     assert first.parts[0] is second.parts[0]

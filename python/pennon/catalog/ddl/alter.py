@@ -38,10 +38,8 @@ from pennon.catalog.ddl.statement_advice import check_counted_columns, check_nam
 from pennon.catalog.ddl.table_statement import (
     STATEMENT,
     OrderChange,
-    change_tag,
-    is_about_names,
+    run_statement,
     statement_of,
-    tag_change_of,
 )
 from pennon.catalog.partitioning import FieldChange, evolved_spec, partitioned_by_columns
 from pennon.catalog.table_name import by_name
@@ -56,8 +54,14 @@ from pennon.errors import (
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.schema.reconciliation import is_promotable, leaf_fields, match_fields, stream_type
 from pennon.leaf.schema.schema_widening import PROMOTED_FROM, carried_default
-from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
-from pennon.manifest.format.properties import ALTERED, REPLACED, check_retention
+from pennon.manifest import (
+    ConcurrentChange,
+    ManifestCommitted,
+    ManifestOutcome,
+    Snapshot,
+    change_root,
+)
+from pennon.manifest.format.properties import ALTERED, REPLACED, check_retention, index_definitions
 from pennon.manifest.table_identity import STRONG, WEAK, change_under_way
 from pennon.spec.arrow_json import is_blob
 from pennon.spec.column_names import LENGTH_LIMIT, check_column
@@ -443,9 +447,7 @@ def alter_table(
     statement = _statement(changes)
     if statement is not None:
         _check_meaning(catalog, identifier, statement)
-        if is_about_names(unquote(statement)):
-            name = catalog.full_name(identifier)
-            change_tag(catalog, identifier, tag_change_of(unquote(statement), name))
+        if run_statement(catalog, identifier, unquote(statement)):
             return load(catalog, identifier)
         match statement_of(statement):
             case FieldChange() as asked:
@@ -487,6 +489,7 @@ def alter_table(
             removed_properties=changed.removed,
             comment=changed.comment,
             mode=mode,
+            indexes=_without_column(before, changed.schema),
         )
 
     return _until_committed(
@@ -589,6 +592,12 @@ def _kept(table: Table) -> Table:
         return table
     mode = STRONG if table.snapshot.is_strong else WEAK
     return replace(table, snapshot=settled(table.snapshot, mode))
+
+
+def _without_column(before: Snapshot, after: NamespaceSchema) -> dict[str, None]:
+    """Take out the indexes of columns that are dropped."""
+    definitions = index_definitions(before.metadata).values()
+    return {one.key: None for one in definitions if after.field_by_id(one.field_id) is None}
 
 
 def _order_property(order: str | None) -> dict[str, object]:

@@ -290,6 +290,7 @@ _LEAST_BYTES = 1 << 20
 _BATCH_READAHEAD = 2
 _FRAGMENT_READAHEAD = 2
 _FEW_ROWS = 1024
+_EVERY_ROW = (None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,11 +359,9 @@ class LeafSource:
         leaf_rows, names = _LeafRows(self, view.matches, views.schema), view.names
         if view.condition is None and not names and not view.places:
             num_rows = self.num_rows(fragments)
-            return _counted(
-                num_rows if limit is None else min(num_rows, limit), leaf_rows, batch_size
-            )
-        is_whole = view.condition is None and fragments is None and limit is None
-        is_whole = is_whole and filtered is None
+            num_rows = num_rows if limit is None else min(num_rows, limit)
+            return _counted(num_rows, leaf_rows, batch_size)
+        is_whole = (view.condition, fragments, limit, filtered) == _EVERY_ROW
         if is_whole and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
             rows = _converted(partial(_all_rows, dataset, names, counted), leaf_rows)
             return rows if keys is None else keys.matching(rows)
@@ -497,9 +496,12 @@ class LeafSource:
         chosen = self.dataset.get_fragments()[slice(*fragments)]
         return sum(fragment.count_rows() for fragment in chosen)
 
-    def count(self, condition: str | None) -> int:
-        """Count the rows that satisfy a condition in the leaf's own names."""
-        return self.dataset.count_rows(condition)
+    def count(self, condition: str | None, fragments: Sequence[int] | None = None) -> int:
+        """Count the rows that satisfy a condition in the leaf's own names, of some fragments."""
+        if fragments is None:
+            return self.dataset.count_rows(condition)
+        chosen = filter(None, map(self.dataset.get_fragment, fragments))
+        return sum(fragment.count_rows(condition) for fragment in chosen)
 
     def table_provider(self) -> lance.FFILanceTableProvider:
         """Give the leaf as a table of DataFusion, with its own columns."""

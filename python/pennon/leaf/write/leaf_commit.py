@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import lance
 import pyarrow as pa
+from lance.bitmap import Bitmap
+from lance.dataset import Index
 from lance.fragment import FragmentMetadata, write_fragments
 
 from pennon.errors import InternalError, LeafSchemaMismatch, WriteConflict
@@ -54,6 +56,7 @@ __all__ = [
     "has_initial_defaults",
     "prepared_fragments",
     "publish",
+    "reindexed",
     "remove_fragments",
     "replace_fragments",
     "stop_auto_cleanup",
@@ -246,6 +249,55 @@ def remove_fragments(dataset: lance.LanceDataset, *, detached: bool = True) -> l
         updated_fragments=[], deleted_fragment_ids=removed, predicate="true"
     )
     return commit_operation(dataset, operation, detached=detached)
+
+
+def reindexed(
+    dataset: lance.LanceDataset, built: Sequence[Index], removed: Collection[str], version: int
+) -> lance.LanceDataset:
+    """Give a leaf segments of indexes, and take others from it, detached.
+
+    A fragment's number alone does not tell it from others: behind a rollback the same numbers are
+    given again, to other rows. So a segment covers only those fragments that have the files which
+    it was built of.
+
+    Args:
+        dataset: The leaf at the version to build on.
+        built: Segments whose files are there.
+        removed: Ids of segments that go.
+        version: The version that they were built on.
+    """
+    same = {fragment.fragment_id for fragment in dataset.get_fragments()}
+    if int(dataset.version) != version:
+        before = _files_by_fragment(dataset.checkout_version(version))
+        now = _files_by_fragment(dataset)
+        same = {number for number in before.keys() & now.keys() if before[number] == now[number]}
+    # Of an index in which a fragment is twice Lance can make no version.
+    covered: dict[str, set[int]] = {}
+    gone = []
+    for index in dataset.describe_indices():
+        for segment in index.segments:
+            fragments = segment.fragment_ids
+            if segment.uuid in removed:
+                at = segment.dataset_version_at_last_update
+                fields, kind = list(index.fields), segment.index_version
+                gone.append(Index(segment.uuid, index.name, fields, at, fragments, kind))
+            else:
+                covered.setdefault(index.name, set()).update(fragments)
+    new = [
+        replace(one, fragment_ids=Bitmap(left))
+        for one in built
+        if (left := (same & {*one.fragment_ids}) - covered.get(one.name, set()))
+    ]
+    if not new and not gone:
+        return dataset
+    return commit_operation(dataset, lance.LanceOperation.CreateIndex(new, gone), detached=True)
+
+
+def _files_by_fragment(dataset: lance.LanceDataset) -> dict[int, list[tuple[str, tuple[int, ...]]]]:
+    return {
+        fragment.fragment_id: [(file.path, tuple(file.fields)) for file in fragment.metadata.files]
+        for fragment in dataset.get_fragments()
+    }
 
 
 def commit_operation(

@@ -30,7 +30,14 @@ from pennon.manifest.dataset.storage import (
 )
 from pennon.manifest.versions.tags import tagged_versions
 
-__all__ = ["LeafFiles", "Progress", "broken_fragments", "files_of_version", "no_progress"]
+__all__ = [
+    "INDICES",
+    "LeafFiles",
+    "Progress",
+    "broken_fragments",
+    "files_of_version",
+    "no_progress",
+]
 
 # The callback by which maintenance reports its progress.
 
@@ -43,6 +50,8 @@ def no_progress(what: str, done: int, total: int) -> None:
     del what, done, total
 
 
+INDICES: Final = "_indices/"
+"""Where the segments of indexes are, each in a folder that is named by its id."""
 _LISTINGS: Final = 8
 _DELETED_AT_ONCE: Final = 8
 _DETACHED: Final = re.compile(r"_versions/d(\d+)\.manifest")
@@ -116,9 +125,10 @@ class LeafFiles:
         """Give the files of all versions of the main branch."""
         needed: set[str] = set()
         for version in sorted(present_numbers(self.main)):
-            needed.update(files_of_version(self.main.checkout_version(version)))
+            needed.update(self._read(self.main.checkout_version(version)))
         # Readers of main look for its manifests and transactions by themselves.
-        tables = {path for path in self.sizes if not path.startswith(("data/", "_deletions/"))}
+        by_version = ("data/", "_deletions/", INDICES)
+        tables = {path for path in self.sizes if not path.startswith(by_version)}
         detached = {manifest_path(version) for version in self.detached}
         own = {path for path in tables if not path.startswith("_transactions/")} - detached
         return needed | own | self._transactions_of_main()
@@ -154,7 +164,7 @@ class LeafFiles:
             kind = "" if made_by is None else type(made_by.operation).__name__
             is_known = kind in _ADDED or kind in _CHANGED
             if made_by is None or not is_known or made_by.read_version not in chosen:
-                needed.update(files_of_version(dataset))
+                needed.update(self._read(dataset))
             else:
                 needed.update(_introduced(made_by.operation, kind))
         return needed
@@ -163,6 +173,20 @@ class LeafFiles:
         """Add the blobs beside data files, which Lance keeps in a folder of the file's name."""
         beside = (path for path in self.sizes if path.count("/") > 1 and path.startswith("data/"))
         return files | {path for path in beside if f"{path.rpartition('/')[0]}.lance" in files}
+
+    def _read(self, dataset: lance.LanceDataset) -> set[str]:
+        """Give the files of a version's rows, and those of its indexes."""
+        folders = {
+            f"{INDICES}{segment.uuid}"
+            for index in dataset.describe_indices()
+            for segment in index.segments
+        }
+        of_indexes = {
+            path
+            for path in self.sizes
+            if path.startswith(INDICES) and "/".join(path.split("/")[:2]) in folders
+        }
+        return {*files_of_version(dataset), *of_indexes}
 
     def _opened(self, version: int) -> lance.LanceDataset:
         try:

@@ -44,8 +44,11 @@ from pennon.manifest.dataset.storage import is_conflict, storage_failure
 from pennon.manifest.format.column_statistics import (
     COLUMN_STATISTICS,
     COUNTED_VERSION,
+    INDEXES,
     RECORDED_ORDER,
+    LeafIndex,
     LeafStatistics,
+    indexes_text,
     recorded_order,
     with_statistics,
 )
@@ -294,6 +297,7 @@ class LeafChange:
         num_fragments: Fragments of it; None where unknown.
         order: The write order in which the rows of each of its fragments are; None where unknown.
         columns: The statistics of its columns; None where unknown.
+        indexes: What the version has of indexes.
     """
 
     object_id: str
@@ -305,6 +309,7 @@ class LeafChange:
     num_fragments: int | None = None
     order: str | None = None
     columns: LeafStatistics | None = None
+    indexes: tuple[LeafIndex, ...] = ()
 
     @property
     def statistics(self) -> dict[str, int | str | None]:
@@ -321,6 +326,7 @@ class LeafChange:
             COLUMN_STATISTICS: None
             if self.columns is None or self.num_rows is None or version is None
             else self.columns.to_json(version),
+            INDEXES: None if version is None else indexes_text(version, self.indexes),
         }
 
 

@@ -1,9 +1,9 @@
-"""``Scan`` and ``Search``: rows, described first and read later in the form that is asked for."""
+"""``Scan``: rows to read, described first and read later in the form that the caller chooses."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,6 @@ from pennon.execution.engine_failures import failure_of_values
 from pennon.maintenance.read_failures import naming_causes_at
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import check_evaluable
-from pennon.search import nearest_rows, plan_search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
     from pennon.planning.scan_plan import PlannedPartition
-    from pennon.search import SearchPlan
 
-__all__ = ["Scan", "Search", "read_plan"]
+__all__ = ["Scan", "naming_failures", "read_plan"]
 
 _NUMBERS: Final = count()
 
@@ -214,109 +212,6 @@ class Scan:
         return f"Scan({columns} from {self.snapshot.location}{where})"
 
 
-@checked_methods
-@dataclass(frozen=True, slots=True)
-class Search:
-    """The rows of a table at one version that are nearest to vectors.
-
-    Nothing is read before one of the methods asks for it, nor is any argument looked at. Whatever
-    takes Arrow's C stream interface takes a search.
-
-    Args:
-        snapshot: The table.
-        q: A vector, or several.
-        column: The column of vectors; None for the only one.
-        k: How many rows are found for each query, at most.
-        where: Spark SQL of one condition, which comes before k; None for all rows.
-        columns: The columns, in this order; None for all.
-        metric: How distances are measured; None for the column's own way.
-        exact: Whether no index is asked.
-        nprobes: How many parts of an index are looked into at least.
-        refine_factor: Of how many times k candidates of an index exact distances are computed.
-        ef: How many candidates an index that is a graph keeps.
-        table: What errors call the table; None for its folder.
-    """
-
-    snapshot: Snapshot
-    q: object = field(compare=False, repr=False)
-    column: str | None = None
-    k: int = 10
-    where: str | None = None
-    columns: tuple[str, ...] | None = None
-    metric: str | None = None
-    exact: bool = False
-    nprobes: int | None = None
-    refine_factor: int | None = None
-    ef: int | None = None
-    table: str | None = None
-
-    def plan(self) -> SearchPlan:
-        """Choose the partitions that the rows can be in, without opening one.
-
-        Raises:
-            PennonError: The query, the column, an option or the condition cannot be.
-
-        Example:
-            >>> import pennon, tempfile
-            >>> schema = pa.schema({"n": pa.int64(), "v": pa.list_(pa.float32(), 2)})
-            >>> points = pennon.create(tempfile.mkdtemp() + "/points", schema)
-            >>> points.search([0, 1], where="n = 1").plan().metric.value
-            'l2'
-        """
-        return plan_search(
-            self.snapshot,
-            self.q,
-            column=self.column,
-            k=self.k,
-            where=self.where,
-            metric=self.metric,
-            exact=self.exact,
-            nprobes=self.nprobes,
-            refine_factor=self.refine_factor,
-            ef=self.ef,
-            columns=self.columns,
-            table=self.table,
-        )
-
-    def to_arrow(self) -> pa.Table:
-        """Find the rows: their columns and ``_distance``, the nearest first.
-
-        Of several queries, ``query_index`` says which one a row was found for.
-
-        Raises:
-            PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
-            LeafMissing: The files of a partition are gone: there is no partial answer.
-
-        Example:
-            >>> import pennon, tempfile
-            >>> schema = pa.schema({"n": pa.int64(), "v": pa.list_(pa.float32(), 2)})
-            >>> points = pennon.create(tempfile.mkdtemp() + "/points", schema)
-            >>> version = points.append([{"n": 1, "v": [0, 1]}, {"n": 2, "v": [0, 5]}])
-            >>> found = points.search([[0, 0], [0, 4]], k=1, columns=["n"]).to_arrow()
-            >>> [list(row.values()) for row in found.to_pylist()]
-            [[0, 1, 1.0], [1, 2, 1.0]]
-        """
-        plan = self.plan()
-        with _naming(self.snapshot, self.table), _telling_values():
-            return nearest_rows(plan)
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Find the rows; as ``to_arrow``."""
-        return iter(self.to_arrow().to_batches())
-
-    def to_reader(self) -> pa.RecordBatchReader:
-        """Find the rows; as ``to_arrow``."""
-        return self.to_arrow().to_reader()
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Find the rows; as ``to_arrow``."""
-        return self.to_arrow().to_pandas()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Give the rows to whatever speaks Arrow's C stream interface."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-
 def read_plan(plan: ScanPlan, table: str | None = None) -> BatchStream:
     """Read the rows of a plan that satisfy its whole predicate.
 
@@ -349,15 +244,21 @@ def _naming(snapshot: Snapshot, table: str | None) -> Iterator[None]:
 def _computed(
     batches: Iterator[pa.RecordBatch], snapshot: Snapshot, table: str | None
 ) -> Iterator[pa.RecordBatch]:
-    with _telling_values(), _naming(snapshot, table):
+    with naming_failures(snapshot, table):
         yield from batches
 
 
 @contextmanager
-def _telling_values() -> Iterator[None]:
-    """Tell of a value that cannot be computed as Spark does."""
+def naming_failures(snapshot: Snapshot, table: str | None) -> Iterator[None]:
+    """Name what failed while rows are read: the table, or a value that Spark cannot compute.
+
+    Args:
+        snapshot: The table.
+        table: What errors call it; None for its folder.
+    """
     try:
-        yield
+        with _naming(snapshot, table):
+            yield
     except pa.ArrowInvalid as error:
         failure = failure_of_values(error)
         if failure is None:

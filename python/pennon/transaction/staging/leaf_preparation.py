@@ -16,6 +16,7 @@ from pennon.leaf.dataset import (
     are_there,
     check_files,
     keep_opened,
+    leaf_indexes,
     leaf_uri,
     leaves_at_once,
     open_leaf,
@@ -25,6 +26,7 @@ from pennon.leaf.write.leaf_commit import (
     LeafCommit,
     append_fragments,
     has_initial_defaults,
+    reindexed,
     replace_fragments,
 )
 from pennon.leaf.write.partition_writer import delete_fragment_files
@@ -41,6 +43,7 @@ from pennon.transaction.staging.staged import (
     Append,
     ChangeRows,
     Drop,
+    Reindex,
     Replace,
     Rewrite,
     by_leaf,
@@ -97,6 +100,8 @@ def changed_statistics(
             new = _of_new(staged, schema)
             is_same = sum(part.num_rows for part in staged) == before.count_rows()
             return new if new is None or is_same else replace(new, is_exact=False)
+        case Reindex():
+            return existing
         case ChangeRows(staged=staged):
             loose = None if existing is None else replace(existing, is_exact=False)
             return _with_new(loose, staged, schema)
@@ -271,6 +276,8 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
             committed = replace_fragments(dataset, staged, schema, fragments)
         case ChangeRows(deleted=deleted, staged=staged, copies=copies):
             committed = change_rows(dataset, deleted, staged, schema, copies=copies)
+        case Reindex():
+            committed = reindexed(dataset, change.built, change.removed, change.version)
         case Drop():
             raise InternalError(what="a dropped leaf has no new version")
         case _:
@@ -289,6 +296,9 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
         raise InternalError(what="a leaf that is not in the manifest cannot be emptied")
     if committed is not dataset and "://" in snapshot.location:
         keep_opened(snapshot.location, location, committed, snapshot.storage_options)
+    # A commit may take rows, or a column, from an index: Lance says what is left of it.
+    has_indexes = isinstance(change, Reindex) or (state is not None and state.indexes != ())
+    indexes = leaf_indexes(committed) if has_indexes else ()
     return LeafChange(
         object_id,
         location,
@@ -299,6 +309,7 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
         counted.num_fragments,
         _order(state, change, dataset),
         changed_statistics(state, change, dataset, snapshot.schema),
+        indexes,
     )
 
 
@@ -320,7 +331,8 @@ def _check_staged(snapshot: Snapshot, change: Change, uri: str) -> None:
 
 def _order(state: LeafState | None, change: Change, before: lance.LanceDataset) -> str | None:
     """Give the write order in which all fragments are once the change is made, if it is known."""
-    if isinstance(change, ChangeRows) and not change.staged:  # the rows that stay keep their order
+    keeps_order = isinstance(change, ChangeRows) and not change.staged
+    if keeps_order or isinstance(change, Reindex):  # the rows that stay keep their order
         return None if state is None else order_at(state.write_order, before.version)
     staged = change.staged if isinstance(change, Append | Replace | Rewrite | ChangeRows) else ()
     orders = {part.order for part in staged}

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pennon.catalog.columns.projected_columns import with_field_ids
 from pennon.catalog.configured_catalog import ExecutionOptions
 from pennon.errors import FragmentFailed, MalformedMessage
+from pennon.execution import Fragment, Relation
 from pennon.execution.batches import row_bytes
 from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.execution.memory import executor_pool_bytes
@@ -23,21 +24,21 @@ from pennon.planning import shortened_within, summary
 from pennon.predicate.condition import Declined, is_utc_zone
 from pennon.predicate.values.long_lists import with_short_lists
 from pennon.pushdown import Candidate, FragmentMode, FragmentQuery, Semantics, choose, divide
+from pennon.pushdown.candidates import sooner_in_one, whole_query
 from pennon.pushdown.manifest_answer import manifest_answer
 from pennon.pushdown.runtime_pruning import RuntimePruning, row_filters, runtime_prunings
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
-from pennon.pushdown.whole_query import sooner_in_one, whole_query
 from pennon.worker.messages.scan_messages import FragmentReply
-from pennon.worker.plans.kept_plans import function_text, key_text
+from pennon.worker.plans.plan_cache import function_text, key_text
 from pennon.worker.plans.plan_outline import planned_types
-from pennon.worker.wire.fragment_tokens import (
+from pennon.worker.wire.tokens import (
     NO_RELATIONS,
     FragmentToken,
     PartToken,
+    ScanToken,
     task_texts,
     whole_splits,
 )
-from pennon.worker.wire.tokens import ScanToken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -201,35 +202,21 @@ class FragmentPlanner:
         check_planned(query, scans)
         prunings = runtime_prunings(division.plan, query)
         filters = row_filters(division.plan, query, candidate.restriction)
-        token = FragmentToken(
-            tuple(scans),
+        shared = Fragment(
+            (),
             query.select,
-            parts,
-            tuple(pruning.pruning for pruning in prunings),
-            filters,
-            self.num_threads,
-        ).to_json()
+            prunings=tuple(pruning.pruning for pruning in prunings),
+            filters=filters,
+            num_threads=self.num_threads,
+        )
         leaves = {scan: plan.table for scan, plan in read.items()}
         pruned = [(query.scans[one.pruning.relation], one) for one in prunings]
         keys = [(scan, one.keys(leaves[scan])) for scan, one in pruned]
         texts = task_texts(tasks, query.scans, leaves, keys)
-        rows, num_bytes = self.size(candidate, len(texts))
         explained = FragmentDetails(candidate, division.plan, self.plans, self.num_threads)
         details = explained.text(tasks, prunings, filters)
-        reply = FragmentReply(
-            root=candidate.root,
-            mode=str(candidate.mode),
-            scan=token,
-            description="\n".join(map(shortened_within, details.splitlines())),
-            details=details,
-            columns=query.columns,
-            rows=rows,
-            bytes=num_bytes,
-            restricted=candidate.restriction is not None,
-            keyed=candidate.surroundings is not None,
-            partitions_read=sum(plan.table.num_rows for plan in self.read_by(candidate)),
-            partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
-        )
+        token = FragmentToken(tuple(scans), shared, parts)
+        reply = self.reply(candidate, token, details, len(texts))
         return ChosenFragment(candidate, tasks, texts, reply)
 
     def answer(self, root: int) -> FragmentQuery | None:
@@ -247,31 +234,42 @@ class FragmentPlanner:
 
     def answered(self, candidate: Candidate, answer: FragmentQuery) -> ChosenFragment:
         """Make one task of an answer, which has its rows with it."""
-        token = FragmentToken((), answer.select).to_json()
         summaries = [summary(self.plans[scan]) for scan in candidate.query.scans]
         text = "\n".join([f"fragment: {candidate.mode}, answered by the manifest", *summaries])
-        rows, num_bytes = self.size(candidate, 1)
-        reply = FragmentReply(
-            root=candidate.root,
-            mode=str(candidate.mode),
-            scan=token,
-            description=text,
-            details=text,
-            columns=answer.columns,
-            rows=rows,
-            bytes=num_bytes,
-            restricted=False,
-            keyed=False,
-            partitions_read=0,
-            partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
-        )
+        token = FragmentToken((), Fragment((), answer.select))
+        reply = self.reply(candidate, token, text, 1)
+        reply = replace(reply, columns=answer.columns, restricted=False, keyed=False)
         tasks = FragmentTasks(pa.array([0], pa.int64()), None)
         return ChosenFragment(candidate, tasks, pa.array([NO_RELATIONS]), reply)
 
-    def read_by(self, candidate: Candidate) -> list[ScanPlan]:
-        """Give the plans of all scans of a candidate, also of the parts that every task reads."""
+    def reply(
+        self, candidate: Candidate, token: FragmentToken, details: str, num_tasks: int
+    ) -> FragmentReply:
+        """Tell Spark's rule of a fragment.
+
+        Args:
+            candidate: What it computes.
+            token: What its tasks have in common.
+            details: What people are told.
+            num_tasks: How many tasks it has.
+        """
         queries = (candidate.query, *candidate.query.parts)
-        return [self.plans[scan] for query in queries for scan in query.scans]
+        plans = [self.plans[scan] for query in queries for scan in query.scans]
+        rows, num_bytes = self.size(candidate, num_tasks)
+        return FragmentReply(
+            root=candidate.root,
+            mode=str(candidate.mode),
+            scan=token.to_json(),
+            description="\n".join(map(shortened_within, details.splitlines())),
+            details=details,
+            columns=candidate.query.columns,
+            rows=rows,
+            bytes=num_bytes,
+            restricted=candidate.restriction is not None,
+            keyed=candidate.surroundings is not None,
+            partitions_read=sum(plan.table.num_rows for plan in plans) if token.scans else 0,
+            partitions_total=sum(plan.partitions_total for plan in plans),
+        )
 
     def part(self, query: FragmentQuery) -> PartToken:
         """Plan what every worker evaluates for itself.
@@ -313,7 +311,7 @@ def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:
     """
     parts, select = tuple(part.select.schema for part in query.parts), query.select
     try:
-        relations = tuple(scan.schema for scan in scans)
+        relations = tuple(scan.relation.schema for scan in scans)
         planned = planned_types(relations, select.sql, parts, select.zone_offsets)
     except (FragmentFailed, *VALUE_FAILURES) as error:
         why = f"a query that DataFusion refuses: {error.parameters.get('why', error)}"
@@ -331,14 +329,15 @@ def _scan_token(node: PlanNode, plan: ScanPlan) -> ScanToken:
         raise MalformedMessage(why="a fragment reads what is no scan")
     full = plan.snapshot.schema.arrow
     schema_read = pa.schema([pa.field(column.name, column.type) for column in node.columns])
-    return ScanToken(
+    relation = Relation(
         plan.snapshot.location,
+        (),
         with_field_ids(schema_read, full),
         full,
-        plan.residuals,
         plan.snapshot.storage_options,
         identity=plan.identity,
     )
+    return ScanToken(relation, plan.residuals)
 
 
 # Chooses the parts of a query that the workers compute, for the reply to Spark's rule.

@@ -43,14 +43,14 @@ from pennon.plan import (
 from pennon.planning.reports.column_summaries import most_values, number_bounds
 from pennon.predicate.parse import column_path
 from pennon.predicate.typed import UNWRITTEN, SparkExpression, is_carried
-from pennon.worker.plans.kept_plans import find_plan
+from pennon.worker.plans.plan_cache import find_plan
 from pennon.worker.wire.json_fields import SPELLINGS, Spelling, decode
 
 if TYPE_CHECKING:
     from pennon.grouping.resolve.group_tree import ComparedColumns
     from pennon.planning import ScanPlan
     from pennon.spec.functions import ColumnComparison
-    from pennon.worker.plans.kept_plans import KeptPlan
+    from pennon.worker.plans.plan_cache import CachedPlan
 
 __all__ = ["planned_types"]
 
@@ -469,7 +469,7 @@ def _wants_groups(node: PlanNode) -> bool:
     return False
 
 
-def _scan(message: ScanMessage, cached: KeptPlan, numbers: ColumnNumbers) -> Scan:
+def _scan(message: ScanMessage, cached: CachedPlan, numbers: ColumnNumbers) -> Scan:
     plan, layout = cached.plan, cached.layout
     schema = plan.snapshot.schema
     attributes: dict[int, frozenset[int]] = {}

@@ -26,7 +26,7 @@ from pennon.worker.messages.scan_messages import (
     DeriveKeysReply,
 )
 from pennon.worker.plans.fragment_planner import choose_fragments
-from pennon.worker.plans.kept_plans import key_text
+from pennon.worker.plans.plan_cache import key_text
 from pennon.worker.plans.plan_outline import decoded_plan
 from pennon.worker.requests.data_plane import send_reply
 from pennon.worker.wire.json_fields import decode, encode

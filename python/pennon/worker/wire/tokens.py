@@ -1,4 +1,4 @@
-"""The opaque tokens that the JVM carries: table, plan, scan, split, write.
+"""The opaque tokens that the JVM carries: table, plan, scan, split, write, fragment.
 
 Each is declared once and read strictly: a text with another field, or without one, is none of this
 worker's. ``scan`` and ``write`` hold storage options, because executors receive nothing else.
@@ -6,10 +6,11 @@ worker's. ``scan`` and ``write`` hold storage options, because executors receive
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
@@ -19,19 +20,23 @@ import pyarrow.compute as pc
 from pennon.caching import TextCache
 from pennon.catalog.configured_catalog import WriteMode
 from pennon.errors import MalformedMessage
-from pennon.execution import LeafRead, Relation
+from pennon.execution import Fragment, LeafRead, Query, Relation, ReplicatedPart
 from pennon.leaf import WriteTarget
 from pennon.leaf.read.row_keys import RowKeys
 from pennon.manifest.table_layout import TableLayout
 from pennon.metadata_tables.changes_table import ChangeRange
+from pennon.metadata_tables.metadata_table import SearchCall
 from pennon.planning.leaf_constants import CONSTANTS
 from pennon.spec.schema import children_of, with_children
-from pennon.spec.write_order import OrderColumn
 from pennon.transforms.evaluation import INT64_DIGITS, low_halves
 from pennon.worker.wire.json_fields import decode, encode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
+
+    from pennon.pushdown.tasks import FragmentTasks
 
     Numbers = npt.NDArray[np.int64]
 
@@ -277,11 +282,13 @@ class MetadataToken(Token):
         metadata: Its name: ``partitions``.
         of: The table.
         changes: Which changes are read of it, for a change feed.
+        search: What is searched in it, for a function of that name.
     """
 
     metadata: str
     of: TableToken
     changes: ChangeRange | None = None
+    search: SearchCall | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,29 +315,20 @@ class ScanToken(Token):
     """What all splits of a scan have in common.
 
     Args:
-        location: Path or URL of the namespace.
-        schema: The requested columns, with field ids.
-        namespace_schema: All columns, with field ids.
+        relation: What is read, without the leaves; its order is one that each split's rows can be
+            given in.
         residuals: The filters that splits name by number.
-        storage_options: Given to Lance.
-        order: The order that each split's rows can be given in.
-        identity: The identity of the plan's leaves, a part of every key under which one is kept.
     """
 
-    location: str
-    schema: pa.Schema
-    namespace_schema: pa.Schema
+    relation: Relation
     residuals: tuple[str, ...] = ()
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    order: tuple[OrderColumn, ...] = ()
-    identity: str = ""
 
     @classmethod
     def from_json(cls, text: str) -> ScanToken:
         """Read the token; every task of a scan brings the same."""
         return _SCAN_TOKENS.find(text)
 
-    def relation(self, splits: Sequence[object]) -> Relation:
+    def of_task(self, splits: Sequence[object]) -> Relation:
         """Put together what a task reads of the scan.
 
         Args:
@@ -339,14 +337,7 @@ class ScanToken(Token):
         Raises:
             MalformedMessage: One is of another version of Pennon.
         """
-        return Relation(
-            self.location,
-            leaf_reads(splits, self.residuals),
-            self.schema,
-            self.namespace_schema,
-            self.storage_options,
-            identity=self.identity,
-        )
+        return replace(self.relation, leaves=leaf_reads(splits, self.residuals))
 
 
 _SCAN_TOKENS: Final = TextCache(
@@ -429,3 +420,155 @@ class WriteToken(Token):
     schema: pa.Schema
     mode: WriteMode
     predicates: tuple[str, ...] = ()
+
+
+# What all tasks of a fragment share, and what each one reads.
+
+NO_RELATIONS: Final = '{"relations":[],"keys":[]}'
+"""The task of a fragment that reads nothing."""
+
+# Of a plan that replicates 100,000 leaves, which are put together once.
+_MOST_FRAGMENT_BYTES: Final = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PartToken(Token):
+    """What every worker evaluates for itself.
+
+    Args:
+        query_id: Tells the query from all others: nothing is kept from one for the next.
+        scans: The relations.
+        splits: What is read of each.
+        query: What is computed over them.
+    """
+
+    query_id: str
+    scans: tuple[ScanToken, ...]
+    splits: tuple[str, ...]
+    query: Query
+
+    def part(self) -> ReplicatedPart:
+        """Put together what is evaluated; equal parts of a query have one key."""
+        text = json.dumps([*self.splits, *(scan.to_json() for scan in self.scans), self.query.sql])
+        return ReplicatedPart(
+            f"{self.query_id}/{hashlib.sha256(text.encode()).hexdigest()}",
+            tuple(
+                scan.of_task(splits_of(splits))
+                for scan, splits in zip(self.scans, self.splits, strict=True)
+            ),
+            self.query,
+        )
+
+
+@dataclass(frozen=True)
+class FragmentToken(Token):
+    """What all tasks of a fragment have in common.
+
+    Args:
+        scans: The relations, without what is read of them.
+        shared: What is computed, without the relations, the parts and the keys of leaves.
+        parts: What every worker evaluates for itself.
+    """
+
+    scans: tuple[ScanToken, ...]
+    shared: Fragment
+    parts: tuple[PartToken, ...] = ()
+
+    @classmethod
+    def from_json(cls, text: str) -> FragmentToken:
+        """Read the token; every task brings the same."""
+        return _FRAGMENT_TOKENS.find(text)
+
+    def fragment(self, task: str) -> Fragment:
+        """Put together what one task computes.
+
+        Args:
+            task: One of ``task_texts``.
+        """
+        try:
+            stored = json.loads(task)
+            splits, keys = stored["relations"], stored["keys"]
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise MalformedMessage(why="the text task is not one of the worker's") from error
+        scans = zip(self.scans, splits, strict=True)
+        prunings = zip(self.shared.prunings, keys, strict=True)
+        return replace(
+            self.shared,
+            relations=tuple(scan.of_task(split) for scan, split in scans),
+            parts=self._replicated_parts,
+            prunings=tuple(replace(pruning, keys=tuple(key)) for pruning, key in prunings),
+        )
+
+    @cached_property
+    def _replicated_parts(self) -> tuple[ReplicatedPart, ...]:
+        """What the tasks share; of 20,000 leaves it takes a tenth of a second to put together."""
+        return tuple(part.part() for part in self.parts)
+
+
+_FRAGMENT_TOKENS: Final = TextCache(
+    "fragment tokens",
+    max_bytes=_MOST_FRAGMENT_BYTES,
+    read=super(FragmentToken, FragmentToken).from_json,
+)
+
+
+def whole_splits(leaves: pa.Table) -> str:
+    """Write all leaves of a scan as one split.
+
+    Args:
+        leaves: Columns ``location``, ``read_version`` and ``residual``.
+    """
+    return f"[{','.join(split_column(leaves).to_pylist())}]"
+
+
+def task_texts(
+    tasks: FragmentTasks,
+    scans: Sequence[int],
+    leaves: Mapping[int, pa.Table],
+    keys: Sequence[tuple[int, pa.Array]] = (),
+) -> pa.Array:
+    """Write what each task reads, for 100,000 leaves in a part of a second.
+
+    Args:
+        tasks: The tasks.
+        scans: The scans of the relations, in their order.
+        leaves: For each scan, columns ``location``, ``read_version`` and ``residual``.
+        keys: For each pruning its scan, and the key of each leaf of that: int64.
+
+    Returns:
+        One text per task, with the splits of each relation and the keys for each pruning.
+    """
+    if tasks.rows is None:
+        return pa.array([_text_of_everything(scans, leaves, keys)], pa.utf8())
+    relations = [_by_task(tasks, scan, partial(split_column, leaves[scan])) for scan in scans]
+    key_texts = [_by_task(tasks, scan, partial(_key_column, key)) for scan, key in keys]
+    lists, listed = (
+        pc.binary_join_element_wise(*tokens, ",") if tokens else ""
+        for tokens in (relations, key_texts)
+    )
+    texts: pa.Array = pc.binary_join_element_wise(
+        '{"relations":[', lists, '],"keys":[', listed, "]}", ""
+    )
+    return texts
+
+
+def _text_of_everything(
+    scans: Sequence[int], leaves: Mapping[int, pa.Table], keys: Sequence[tuple[int, pa.Array]]
+) -> str:
+    relations = ",".join(whole_splits(leaves[scan]) for scan in scans)
+    listed = ",".join(f"[{','.join(_key_column(key).to_pylist())}]" for _, key in keys)
+    return f'{{"relations":[{relations}],"keys":[{listed}]}}'
+
+
+def _by_task(tasks: FragmentTasks, scan: int, texts_of: Callable[[pa.Table], pa.Array]) -> pa.Array:
+    """Write what each task has of a scan as a list, of the texts of what is read."""
+    rows, numbers = tasks.numbers(scan)
+    # Narrow numbers are sorted in one pass over them.
+    order = np.argsort(numbers.astype(np.min_scalar_type(len(tasks.keys))), kind="stable")
+    return split_lists(texts_of(rows.take(order)), numbers[order], len(tasks.keys))
+
+
+def _key_column(keys: pa.Array, rows: pa.Table | None = None) -> pa.Array:
+    """Write the keys of leaves, or of what is read of them."""
+    texts: pa.Array = keys.cast(pa.utf8()).fill_null("null")
+    return texts if rows is None else texts.take(rows["leaf"].combine_chunks())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from tests.torture.query_tree import Grouped, Renamed, Tree, United, Windowed
-from tests.torture.random_queries import Query, QueryMaker, Relation
-from tests.torture.random_tables import Table
+from tests.strategies.query_tree import Grouped, Renamed, Tree, United, Windowed
+from tests.strategies.random_queries import Query, QueryMaker, Relation
+from tests.strategies.random_tables import Table
 
 _AGGREGATES = [
     *("count(*)", "sum({v})", "max({v})", "min({v})", "avg({v})", "count({c})", "max({c})"),

@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from tests.torture.execution.star_calls import StarCalls
-from tests.torture.execution.star_columns import CONDITIONS, KEYS, WHOLE_KEYS
-from tests.torture.execution.star_tables import COLUMNS, LARGE
-from tests.torture.execution.star_values import GROUPED, VALUES
+from tests.strategies.star_calls import StarCalls
+from tests.strategies.star_columns import CONDITIONS, KEYS, WHOLE_KEYS
+from tests.strategies.star_tables import COLUMNS, LARGE
+from tests.strategies.star_values import GROUPED, VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,9 +11,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tests.strategies.query_tree import Beside, Grouped, Joined, Leaf, Tree, United, Windowed
+from tests.strategies.random_tables import COLUMNS, Table
 from tests.torture.field_meeting import fit
-from tests.torture.query_tree import Beside, Grouped, Joined, Leaf, Tree, United, Windowed
-from tests.torture.random_tables import COLUMNS, Table
 
 JOINS = {
     "inner": "JOIN",

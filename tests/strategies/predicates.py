@@ -23,7 +23,7 @@ Oracle = Callable[[Row], "bool | None"]
 
 UTC = dt.UTC
 MICRO = dt.timedelta(microseconds=1)
-_MOMENTS = [
+MOMENTS = [
     dt.datetime(1, 1, 1),
     dt.datetime(1582, 10, 4, 23, 59, 59, 999_999),
     dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),
@@ -44,9 +44,9 @@ VALUES: dict[str, list[object]] = {
     "i": [*INTS],
     "l": [*INTS, 3_000_000_000, 2**63 - 1, -(2**63)],
     "s": [*TEXTS],
-    "d": [*sorted({moment.date() for moment in _MOMENTS})],
-    "ts": [moment.replace(tzinfo=UTC) for moment in _MOMENTS],
-    "n": [*_MOMENTS],
+    "d": [*sorted({moment.date() for moment in MOMENTS})],
+    "ts": [moment.replace(tzinfo=UTC) for moment in MOMENTS],
+    "n": [*MOMENTS],
     "f": [0.0, -0.0, 1.5, -1.5, 1e300, math.inf, -math.inf, math.nan],
     "m": [Decimal(text) for text in ("0.00", "12.34", "-0.01", "9.99", "-99999999.99", "10.00")],
     "o": [True, False],

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from tests.properties.strategies import MICRO, TEXTS
-from tests.properties.strategies import sql_literal as _typed_literal
+from tests.strategies.predicates import MICRO, MOMENTS, TEXTS
+from tests.strategies.predicates import sql_literal as _typed_literal
 
 if TYPE_CHECKING:
     from random import Random
@@ -18,27 +18,16 @@ if TYPE_CHECKING:
 _ONE_NULL_IN: Final = 6
 # Boundaries of levels of time, also those of other zones, leap days, the change of calendar.
 _MOMENTS: Final = [
-    dt.datetime(1, 1, 1),
-    dt.datetime(1582, 10, 4, 23, 59, 59, 999_999),
+    *MOMENTS,
     dt.datetime(1582, 10, 15),
     dt.datetime(1883, 11, 18, 17),
     dt.datetime(1900, 3, 1) - MICRO,
-    dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),
-    dt.datetime(1970, 1, 1),
-    dt.datetime(2000, 2, 29, 12),
     dt.datetime(2011, 12, 30, 9, 59, 59, 999_999),
-    dt.datetime(2012, 12, 31, 23, 59, 59, 999_999),
-    dt.datetime(2013, 1, 1),
-    dt.datetime(2013, 1, 1, 0, 0, 0, 1),
-    dt.datetime(2013, 1, 1, 5) - MICRO,
-    dt.datetime(2013, 1, 1, 5),
-    dt.datetime(2013, 2, 1),
     dt.datetime(2013, 3, 10, 6, 59, 59, 999_999),
     dt.datetime(2013, 3, 10, 7),
     dt.datetime(2013, 11, 3, 5, 30),
     dt.datetime(2013, 11, 3, 6, 30),
     dt.datetime(2024, 2, 29),
-    dt.datetime(9999, 12, 31, 23, 59, 59, 999_999),
 ]
 _SMALL: Final = [0, 1, -1, 5, 7, -7, 9, 10, 11, -9, -10, -11, 25, 100, -100]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tests.torture.predicates.edge_columns import VALUES, literal
+from tests.strategies.edge_columns import VALUES, literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

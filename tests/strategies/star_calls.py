@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.torture.execution.star_columns import CONDITIONS
+from tests.strategies.star_columns import CONDITIONS
 
 if TYPE_CHECKING:
     import random

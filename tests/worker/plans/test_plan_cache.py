@@ -23,7 +23,7 @@ from pennon.catalog.directory import Directory
 from pennon.errors import PennonError, PlanNotRepeated, TableMadeAnew
 from pennon.manifest import Snapshot
 from pennon.worker.messages.scan_messages import PlanScan
-from pennon.worker.plans import kept_plans as plans
+from pennon.worker.plans import plan_cache as plans
 from pennon.worker.requests.scan_requests import plan_scan
 from pennon.worker.wire.tokens import TableToken
 
@@ -52,13 +52,15 @@ def test_the_oldest_plans_go_when_the_kept_ones_are_large(
 ) -> None:
     catalog = Catalog("lance", str(tmp_path))
     newest = orders(catalog, 1_000)
-    cache: Cache[plans.KeptPlan] = Cache("plans", max_bytes=1 << 20, weigh=lambda kept: kept.nbytes)
+    cache: Cache[plans.CachedPlan] = Cache(
+        "plans", max_bytes=1 << 20, weigh=lambda cached: cached.nbytes
+    )
     monkeypatch.setattr(plans, "_plans", cache)
     asked = [plans.plan_of(catalog, newest, [f"`k` < {number}"]) for number in (100, 600, 900)]
     assert (cache.figures.entries, cache.figures.evictions) == (3, 0)
     assert cache.figures.num_bytes > sum(kept.plan.table.nbytes for _, kept in asked)
     one = asked[2][1].plan.table.nbytes + (20 << 10)
-    cache = Cache("plans", max_bytes=one, weigh=lambda kept: kept.nbytes)
+    cache = Cache("plans", max_bytes=one, weigh=lambda cached: cached.nbytes)
     monkeypatch.setattr(plans, "_plans", cache)
     for number in (50, 850):
         plans.plan_of(catalog, newest, [f"`k` < {number}"])
@@ -110,9 +112,7 @@ def test_a_forgotten_plan_is_made_alike_where_lance_gives_rows_in_another_order(
     assert again.plan.table["object_id"] == first.plan.table["object_id"]
 
 
-def test_an_answer_about_a_scan_is_kept_as_long_as_its_plan_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_about_a_scan_is_kept_as_long_as_its_plan_is(tmp_path: Path) -> None:
     catalog = Catalog("lance", str(tmp_path))
     table = orders(catalog, 50)
     columns = {"type": "struct", "fields": [field("k", "long")]}
@@ -121,7 +121,7 @@ def test_an_answer_about_a_scan_is_kept_as_long_as_its_plan_is_the_same(
         table=table,
         schema=columns,
         predicates=("`k` < 20",),
-        unrepeated=(),
+        fully_pushed=(),
         options={},
         row_change=False,
         time_zone="UTC",
@@ -129,19 +129,23 @@ def test_an_answer_about_a_scan_is_kept_as_long_as_its_plan_is_the_same(
         max_bytes=1 << 20,
     )
     first = plan_scan(asked)
-    assert (first.splits, first.decided) == (20, (0,))
+    assert (first.splits, first.guaranteed_by_partitions) == (20, (0,))
     of_stream = replace(asked, options={"startingVersion": "1"})
     assert plan_scan(of_stream).stream_option == "startingVersion"
     assert plan_scan(asked) is first
-    assert plan_scan(replace(asked, row_change=True)).decided == ()
+    assert plan_scan(replace(asked, row_change=True)).guaranteed_by_partitions == ()
     assert plan_scan(replace(asked, predicates=("`k` < 30",))).splits == 30
     add_partitions(Path(TableToken.from_json(table).location), 10)
     assert plan_scan(asked) is first
-    for cache in tuple(_CACHES):
-        if cache.name == "plans":
-            cache.forget(lambda _: True)
-    monkeypatch.setattr(plans.KeptPlan, "fingerprint", 1)
-    assert plan_scan(asked) is not first
+    (cache,) = (one for one in tuple(_CACHES) if one.name == "plans")
+    weight = cache.figures.num_bytes
+    for num_tasks in range(3, 40):
+        plan_scan(replace(asked, num_tasks=num_tasks))
+    assert weight < cache.figures.num_bytes < 3 * weight
+    cache.forget(lambda _: True)
+    again = plan_scan(asked)
+    assert again == first
+    assert again is not first
     shutil.rmtree(TableToken.from_json(table).location)
     with pytest.raises(PennonError):
         plan_scan(asked)
