@@ -86,7 +86,9 @@ FIRST_DETACHED: Final = 1 << 63
 _DATASET_BYTES: Final = 10 << 10
 _FRAGMENT_BYTES: Final = 1 << 10
 _OPENED_BYTES: Final = 96 << 20
+_Leaf = TypeVar("_Leaf")
 _Done = TypeVar("_Done")
+_AHEAD: Final = 4
 _MAIN: Final = "main"
 _SAYS_STORAGE: Final = "LanceError(IO)"
 # Beyond so many files of a folder it is listed: a request each takes longer.
@@ -159,20 +161,27 @@ def leaves_at_once(root: str, *, on_disk: int) -> int:
     return int(stated)
 
 
-def side_by_side(root: str, work: Callable[[str], _Done], leaves: Sequence[str]) -> Iterator[_Done]:
+def side_by_side(
+    root: str, work: Callable[[_Leaf], _Done], leaves: Sequence[_Leaf]
+) -> Iterator[_Done]:
     """Do something for each leaf, of a store for several at a time; the first failure ends it.
 
     Args:
         root: Path or URL of the partitioned namespace.
         work: Does it.
-        leaves: The leaves.
+        leaves: The leaves, or what stands for them.
 
     Returns:
-        What it gives, in their order.
+        What it gives, in their order; little is done ahead of who takes it.
     """
-    with ThreadPoolExecutor(leaves_at_once(root, on_disk=1)) as pool:
+    most = leaves_at_once(root, on_disk=1)
+    if most == 1:
+        yield from map(work, leaves)
+        return
+    with ThreadPoolExecutor(most) as pool:
         try:
-            yield from pool.map(work, leaves)
+            for start in range(0, len(leaves), _AHEAD * most):
+                yield from pool.map(work, leaves[start : start + _AHEAD * most])
         finally:
             pool.shutdown(cancel_futures=True)
 
