@@ -6,24 +6,21 @@ NULL rules: every function gives NULL for NULL. Dates are proleptic Gregorian in
 |---|---|---|
 | date_trunc of weeks and longer counts nanoseconds: 1677 to 2262 | all years | computed by days |
 | the days of a week count from 0 | from 1, or from Monday | computed |
-| parts of zoned timestamps are the zone's | the session's | ``zoned_times`` |
-| years beyond 262142 have no parts | all years | ``calendar_cycles`` |
-| adds to timestamps as if it were UTC | months and days by the session's clocks | ``zoned_times`` |
+| parts of zoned timestamps are the zone's | the session's | ``times`` |
+| adds to timestamps as if it were UTC | months and days by the session's clocks | ``times`` |
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.condition import Declined
-from pennon.predicate.expressions import times as calendar_cycles
-from pennon.predicate.expressions import times as time_texts
-from pennon.predicate.expressions import times as zoned_times
 from pennon.predicate.expressions.casts import converted
+from pennon.predicate.expressions.times import day_of, field, moment, time_of_day
+from pennon.predicate.expressions.times import formatted as time_text
 from pennon.predicate.typed import NTZ, ZONED, Typed, binary, call, cast, choice, integer
 from pennon.predicate.values.literals import literal_value
 from pennon.predicate.values.time_units import MICROS_BY_NAME, MICROS_PER_DAY, MICROS_PER_SECOND
@@ -120,26 +117,20 @@ def part(name: str, value: Typed, semantics: Semantics) -> Typed:
     source = local(value, semantics)
     if name in _WEEK_PARTS:
         return Typed(_day_of_week(name, source), _INT)
-    field = _DATE_PARTS.get(name)
-    if field is None:
+    known = _DATE_PARTS.get(name)
+    if known is None:
         if name not in _TIME_PARTS or source.type != NTZ:
             raise Declined(why=f"EXTRACT({name}) of {source.type}")
-        field = name
-    return Typed(_part(field, source), _INT)
+        known = name
+    return Typed(_part(known, source), _INT)
 
 
 def _part(name: str, source: Typed) -> exp.Expr:
     """Write a field of any date or timestamp without a zone."""
-    if name == "YEAR":
-        return calendar_cycles.year(source)
     if name not in _TIME_PARTS:
-        return calendar_cycles.same_in_cycles(source, partial(_field, name))
-    return _field(name, cast(calendar_cycles.time_of_day(source), NTZ))
-
-
-def _field(name: str, tree: exp.Expr) -> exp.Expr:
-    """Write a field by DataFusion's calendar."""
-    return cast(exp.Extract(this=exp.var(name), expression=tree.copy()), _INT)
+        return field(name, source)
+    time = cast(time_of_day(source), NTZ)
+    return cast(exp.Extract(this=exp.var(name), expression=time), _INT)
 
 
 def _day_of_week(name: str, source: Typed) -> exp.Expr:
@@ -161,13 +152,12 @@ def formatted(value: Typed, pattern: Typed, semantics: Semantics) -> Typed:
     """
     literal = literal_value(pattern.tree)
     text = None if literal is None or not literal.is_valid else str(literal.as_py())
-    return Typed(time_texts.formatted(local(value, semantics), text), pa.string())
+    return Typed(time_text(local(value, semantics), text), pa.string())
 
 
 def name_of(part: type[exp.Expr], value: Typed) -> Typed:
-    """Write the name of a date's day or month (``dayname``, ``monthname``)."""
-    write = time_texts.name_of_day if part is exp.Dayname else time_texts.name_of_month
-    return Typed(write(date(value)), pa.string())
+    """Write the first letters of a date's day or month (``dayname``, ``monthname``)."""
+    return Typed(time_text(date(value), "E" if part is exp.Dayname else "MMM"), pa.string())
 
 
 def truncated_date(unit: str, value: Typed, semantics: Semantics) -> Typed:
@@ -180,26 +170,19 @@ def truncated_date(unit: str, value: Typed, semantics: Semantics) -> Typed:
     source = local(value, semantics)
     if calendar_unit is None:
         raise Declined(why=f"trunc to {unit}")
-    return Typed(_first_day(calendar_unit, calendar_cycles.day_of(source)), pa.date32())
+    return Typed(_first_day(calendar_unit, day_of(source)), pa.date32())
 
 
 def _first_day(unit: str, day: exp.Expr) -> exp.Expr:
-    if unit == "WEEK":
-        since = _since_monday(Typed(day, pa.date32()))
-        return moved_days(day, binary(exp.Sub, integer(0, _INT), since))
     source = Typed(day, pa.date32())
-    return calendar_cycles.moved_in_cycles(source, partial(_first_known_day, unit))
-
-
-def _first_known_day(unit: str, day: exp.Expr) -> exp.Expr:
-    if unit == "YEAR":
-        month = integer(1, _INT)
-    elif unit == "QUARTER":
-        thrice = binary(exp.Mul, _field("QUARTER", day), integer(3, _INT))
+    if unit == "WEEK":
+        return moved_days(day, binary(exp.Sub, integer(0, _INT), _since_monday(source)))
+    if unit == "QUARTER":
+        thrice = binary(exp.Mul, field("QUARTER", source), integer(3, _INT))
         month = cast(binary(exp.Sub, thrice, integer(2, _INT)), _INT)
-    else:
-        month = _field("MONTH", day)
-    return call("make_date", _field("YEAR", day), month, integer(1, _INT))
+        return call("make_date", field("YEAR", source), month, integer(1, _INT))
+    number = field("DOY" if unit == "YEAR" else "DAY", source)
+    return moved_days(day, binary(exp.Sub, integer(1, _INT), number))
 
 
 def truncated(unit: str, value: Typed, semantics: Semantics) -> Typed:
@@ -212,12 +195,12 @@ def truncated(unit: str, value: Typed, semantics: Semantics) -> Typed:
         raise Declined(why=f"date_trunc of {value.type}")
     source = local(value, semantics)
     if unit in _MONTH_UNITS:
-        day = Typed(_first_day(_MONTH_UNITS[unit], calendar_cycles.day_of(source)), pa.date32())
+        day = Typed(_first_day(_MONTH_UNITS[unit], day_of(source)), pa.date32())
         if value.type == NTZ:
             return converted(day, NTZ, semantics)
         # Of two midnights Spark takes the one before the time since 4.3, and the first one before.
         is_first = starting_jvm().spark.startswith(_FIRST_MIDNIGHTS)
-        return zoned_times.moment(day, semantics, near=None if is_first else value)
+        return moment(day, semantics, near=None if is_first else value)
     if unit not in MICROS_OF_UNITS:
         raise Declined(why=f"date_trunc to {unit}")
     if value.type == ZONED and MICROS_OF_UNITS[unit] <= MICROS_PER_SECOND:
@@ -225,7 +208,7 @@ def truncated(unit: str, value: Typed, semantics: Semantics) -> Typed:
         micros = Typed(cast(cast(value.tree, _LONG), NTZ), NTZ)
         return Typed(cast(cast(_floored(micros.tree, MICROS_OF_UNITS[unit]), _LONG), ZONED), ZONED)
     start = Typed(_floored(source.tree, MICROS_OF_UNITS[unit]), NTZ)
-    return start if value.type == NTZ else zoned_times.moment(start, semantics, near=value)
+    return start if value.type == NTZ else moment(start, semantics, near=value)
 
 
 def _floored(tree: exp.Expr, width: int) -> exp.Expr:
@@ -329,9 +312,5 @@ def next_day(value: Typed, name: Typed) -> Typed:
 def last_day(value: Typed, semantics: Semantics) -> Typed:
     """Give the last day of a date's month."""
     day = converted(local(value, semantics), pa.date32(), semantics)
-    following = calendar_cycles.moved_in_cycles(day, _first_of_next_month)
+    following = plus_months(1, pa.date32(), _first_day("MONTH", day.tree))
     return Typed(moved_days(following, integer(-1, _INT)), pa.date32())
-
-
-def _first_of_next_month(day: exp.Expr) -> exp.Expr:
-    return plus_months(1, pa.date32(), _first_known_day("MONTH", day))

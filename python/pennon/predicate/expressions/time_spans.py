@@ -15,15 +15,12 @@ a month where its day is; the last day of a month is no exception but in ``month
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.condition import Declined, Semantics
-from pennon.predicate.expressions import times as calendar_cycles
-from pennon.predicate.expressions import times as zoned_times
 from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.time_functions import (
     MICROS_OF_UNITS,
@@ -32,6 +29,7 @@ from pennon.predicate.expressions.time_functions import (
     part,
     plus_months,
 )
+from pennon.predicate.expressions.times import day_of, moment, time_of_day
 from pennon.predicate.typed import (
     NTZ,
     ZONED,
@@ -90,8 +88,8 @@ def units_between(unit: str, start: Typed, end: Typed, semantics: Semantics) -> 
     units = integer(width, _LONG)
     whole: list[exp.Expr] = []
     rest: list[exp.Expr] = []
-    for moment in (end, start):
-        micros = cast(local(moment, semantics).tree, _LONG)
+    for time in (end, start):
+        micros = cast(local(time, semantics).tree, _LONG)
         whole.append(binary(exp.Div, micros, units.copy()))
         rest.append(binary(exp.Mod, micros.copy(), units.copy()))
     left = binary(exp.Sub, *rest)
@@ -114,8 +112,8 @@ def units_between(unit: str, start: Typed, end: Typed, semantics: Semantics) -> 
 
 
 def _whole_months(months: int, start: Typed, end: Typed) -> Typed:
-    micros = [cast(moment.tree.copy(), _LONG) for moment in (start, end)]
-    times = [calendar_cycles.time_of_day(moment) for moment in (start, end)]
+    micros = [cast(time.tree.copy(), _LONG) for time in (start, end)]
+    times = [time_of_day(time) for time in (start, end)]
     is_back = binary(exp.LT, micros[1], micros[0])
     moved = choice(
         (exp.And(this=is_back, expression=binary(exp.GT, times[1], times[0])), integer(1, _INT)),
@@ -123,9 +121,9 @@ def _whole_months(months: int, start: Typed, end: Typed) -> Typed:
         (binary(exp.LT, times[1].copy(), times[0].copy()), integer(-1, _INT)),
         default=integer(0, _INT),
     )
-    day = binary(exp.Add, cast(calendar_cycles.day_of(end), _INT), moved)
+    day = binary(exp.Add, cast(day_of(end), _INT), moved)
     last = Typed(cast(cast(day, _INT), pa.date32()), pa.date32())
-    first = Typed(calendar_cycles.day_of(start), pa.date32())
+    first = Typed(day_of(start), pa.date32())
     between = binary(exp.Sub, _in_one_number(last), _in_one_number(first))
     whole = binary(exp.Div, between, integer(_MOST_DAYS, _LONG))
     return Typed(cast(binary(exp.Div, whole, integer(months, _LONG)), _LONG), _LONG)
@@ -160,8 +158,8 @@ def months_between(end: Typed, start: Typed, semantics: Semantics, *, is_rounded
     if ZONED in (start.type, end.type) and not semantics.is_utc:
         # Spark counts the seconds since a day began, of which one with a change has others.
         raise Declined(why="months_between in a zone that is not UTC")
-    moments = [local(moment, semantics) for moment in (end, start)]
-    days = [Typed(calendar_cycles.day_of(moment), pa.date32()) for moment in moments]
+    moments = [local(time, semantics) for time in (end, start)]
+    days = [Typed(day_of(time), pa.date32()) for time in moments]
     months = cast(binary(exp.Sub, *map(_month_number, days)), _DOUBLE)
     numbers = [_part("DAY", day) for day in days]
     is_whole = exp.Or(
@@ -169,8 +167,7 @@ def months_between(end: Typed, start: Typed, semantics: Semantics, *, is_rounded
         expression=exp.paren(binary(exp.And, *map(_is_last_of_month, days))),
     )
     seconds = [
-        binary(exp.Div, calendar_cycles.time_of_day(moment), integer(MICROS_PER_SECOND, _LONG))
-        for moment in moments
+        binary(exp.Div, time_of_day(time), integer(MICROS_PER_SECOND, _LONG)) for time in moments
     ]
     apart = binary(exp.Sub, *[number.copy() for number in numbers])
     apart = binary(exp.Mul, apart, integer(SECONDS_PER_DAY, _LONG))
@@ -296,7 +293,7 @@ def _moved_in_zone(value: Typed, unit: str, number: int, semantics: Semantics) -
     moved = value
     if by_clocks[1]:
         clock = local(Typed(value.tree.copy(), ZONED), semantics)
-        moved = zoned_times.moment(_moved_clock(clock, *by_clocks), semantics, near=value)
+        moved = moment(_moved_clock(clock, *by_clocks), semantics, near=value)
     if micros:
         moved = Typed(cast(_later(moved, sign * micros), ZONED), ZONED)
     return Typed(moved.tree, ZONED, can_fail=True)
@@ -311,8 +308,7 @@ def _moved_clock(source: Typed, unit: str, number: int) -> Typed:
     if unit in _MONTHS:
         if abs(number) * _MONTHS[unit] > _MOST_MONTHS:
             raise Declined(why=f"{number} {unit} added")
-        moved_months = partial(plus_months, number * _MONTHS[unit], source.type)
-        moved = calendar_cycles.moved_in_cycles(source, moved_months)
+        moved = plus_months(number * _MONTHS[unit], source.type, source.tree)
     elif source.type == pa.date32():
         if MICROS_OF_UNITS[unit] % MICROS_PER_DAY:
             raise Declined(why="a time added to a date")
