@@ -79,12 +79,7 @@ _MOST_NODES: Final = 60
 
 
 def rounded_double(value: Typed, digits: int) -> Typed:
-    """Round a DOUBLE half up to fractional digits; a result of zero has no sign.
-
-    Raises:
-        Declined: It is no DOUBLE, or of many terms, which would be there several times; or there
-            are many digits.
-    """
+    """Round a DOUBLE half up to fractional digits; a result of zero has no sign."""
     if value.type != _DOUBLE or not 0 <= digits <= _MOST_DIGITS:
         raise Declined(why=f"rounding of {value.type} to {digits} digits")
     if has_more_nodes(value.tree, _MOST_NODES):
@@ -225,11 +220,7 @@ def comparable(value: Typed) -> exp.Expr:
 
 
 def extreme_float(values: Sequence[Typed], *, is_greatest: bool) -> Typed:
-    """Give the greatest, or the least, of a few values that are not NULL; of zeros the first.
-
-    Raises:
-        Declined: There are many, of which each is written several times.
-    """
+    """Give the greatest, or the least, of a few values that are not NULL; of zeros the first."""
     if len(values) > _MOST_COMPARED:
         raise Declined(why="the greatest or least of many floats")
     extreme = values[0]

@@ -1,7 +1,8 @@
 """Spark's functions and operators that workers compute: one row each.
 
 A row says how an expression is compiled for DataFusion, in which order Spark computes its operands,
-when it is NULL, and what it asks of a time. What is not in the table is left to Spark. A new
+when it is NULL, and what it asks of a time. What is not in the table is left to Spark, and so is
+what a row does not take: its functions raise ``Declined``, as ``left`` says of the row. A new
 function is its row, and its lines in ``tests/golden/expressions``, which compare it with Spark.
 
 The table is the page ``docs/functions.md``, too, which ``make docs`` writes.
@@ -19,11 +20,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.condition import Declined, reference_path
-from pennon.predicate.expressions import arithmetic, calls, intervals, parsed_texts
+from pennon.predicate.expressions import calls, intervals, parsed_texts
 from pennon.predicate.expressions import number_functions as numbers
 from pennon.predicate.expressions import text_functions as texts
 from pennon.predicate.expressions import time_functions as times
-from pennon.predicate.expressions import time_spans as spans
 from pennon.predicate.expressions.calls import Compile, Reader, by_name, name_of, of, typed_by
 from pennon.predicate.expressions.intervals import Interval, Rule, of_operands
 from pennon.predicate.typed import Typed
@@ -333,12 +333,12 @@ _CHOICES: Final = (
 _NUMBERS: Final = (
     _row("+, -", (exp.Add, exp.Sub), "two numbers; a time, an interval", calls.sum_of, _SUM),
     _row("*", exp.Mul, "two numbers", calls.sum_of, _SUM),
-    _row("-, a sign", exp.Neg, "number", of(arithmetic.negated, "this", session=True), _SIGN),
+    _row("-, a sign", exp.Neg, "number", of(numbers.negated, "this", session=True), _SIGN),
     _row("/", exp.Div, "two numbers", calls.quotient, _DIVISION, left="38 digits and more"),
     _row("div", exp.IntDiv, "integers", calls.on_numbers(numbers.whole_quotient), _DIVISION),
     _row("%, mod", exp.Mod, "two numbers", calls.on_numbers(numbers.remainder), _DIVISION),
     _row("pmod", "pmod", "integers", by_name(numbers.positive_remainder, 2, session=True)),
-    _row("abs", exp.Abs, "number", of(arithmetic.magnitude, "this", session=True), _MAGNITUDE),
+    _row("abs", exp.Abs, "number", of(numbers.magnitude, "this", session=True), _MAGNITUDE),
     _row("round", exp.Round, "number, digits", calls.rounded, left="FLOAT; negative digits"),
     _row("floor, ceil", (exp.Floor, exp.Ceil), "number", calls.next_whole, left="digits"),
     _row("sign", exp.Sign, "number → DOUBLE", of(numbers.sign, "this", session=True)),
@@ -504,7 +504,7 @@ _TIMES: Final = (
         "extract(SECOND)",
         "secondwithfraction",
         "timestamp → DECIMAL(8, 6)",
-        by_name(spans.seconds_with_fraction, 1, session=True),
+        by_name(times.seconds_with_fraction, 1, session=True),
     ),
     _row("date_trunc", exp.TimestampTrunc, "unit, timestamp", calls.timestamp_trunc, _BY_UNIT),
     _row("trunc", exp.DateTrunc, "time, unit → DATE", calls.date_trunc, _BY_UNIT),
@@ -602,7 +602,7 @@ _OF_PLANS: Final = (
     _row("KnownNullable", "knownnullable", "any", by_name(calls.same, 1)),
     _row("KnownNotNull", "knownnotnull", "any", by_name(calls.same, 1)),
     _row("PreciseTimestampConversion", "precisetimestampconversion", "", calls.microseconds),
-    _row("UnscaledValue", "unscaledvalue", "", by_name(arithmetic.unscaled, 1)),
+    _row("UnscaledValue", "unscaledvalue", "", by_name(numbers.unscaled, 1)),
     _row("MakeDecimal", "makedecimal", "", calls.make_decimal),
     _row("avg", "decimalaverage", "", calls.decimal_average),
     _row("avg", "doubleaverage", "", by_name(calls.double_average, 2, session=True)),
