@@ -26,7 +26,8 @@ call. Each row is compared with Spark over rows of edge values, with ANSI and wi
 `predicate/expressions/functions.py`.
 
 A function is NULL where an operand is; *NULL* says otherwise. *Asks* says what it needs of a time:
-a condition on no more than the day prunes partitions by day, month or year.
+a condition on no more than the day prunes partitions by day, month or year, and one on what never
+decreases (*ranges*) is a range of the time.
 """
 CASTS = """
 ## Casts
@@ -56,10 +57,9 @@ def examples() -> dict[str, list[tuple[str, exp.Expr]]]:
 
 def asked(function: Function, nodes: list[exp.Expr]) -> str:
     """What a function asks of a time, in the examples that there are."""
-    if function.facts.asks is None:
-        return ""
-    units = {answer.unit.value for node in nodes if (answer := function.facts.asks(node))}
-    return " or ".join(sorted(units))
+    asks, monotone = function.facts.asks, function.facts.monotone
+    units = {answer.unit.value for node in nodes if asks is not None and (answer := asks(node))}
+    return ", ".join([*sorted(units), *(["ranges"] if monotone is not None else [])])
 
 
 def page() -> str:

@@ -104,6 +104,11 @@ def is_part_of_dates(name: str) -> bool:
     return name in _DATE_PARTS or name in _WEEK_PARTS
 
 
+def is_unit_of_trunc(name: str) -> bool:
+    """Whether a unit is one of ``trunc``, which are longer than a day."""
+    return name in _MONTH_UNITS
+
+
 def is_unit_of_days(name: str) -> bool:
     """Whether a unit of ``date_trunc`` is whole days."""
     return name in _MONTH_UNITS or MICROS_OF_UNITS.get(name, 0) >= MICROS_PER_DAY
