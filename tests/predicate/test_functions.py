@@ -6,7 +6,8 @@ import re
 
 import pytest
 from tests import function_page
-from tests.spark.expressions.expression_rows import VALUES
+from tests.pushdown.spark_answers import golden_lines
+from tests.strategies.edge_values import VALUES
 
 from pennon.predicate.condition import Declined
 from pennon.predicate.dialect import DataFusion, read_condition
@@ -33,7 +34,7 @@ def test_every_function_has_golden_lines() -> None:
 def test_what_is_written_for_datafusion_is_read_again_with_the_same_functions() -> None:
     """A residual is a text, which is read again where columns get other names."""
     types = {name: kind for name, (kind, _) in VALUES.items()}
-    for line in function_page.lines():
+    for line in golden_lines(declined=False):
         try:
             tree = typed_expression(parse_with_lists(line), types, Semantics(is_utc=True)).tree
         except Declined:
