@@ -41,12 +41,12 @@ def answering_spark(path: Path) -> Iterator[None]:
 def test_expressions_give_the_values_and_errors_of_spark(path: Path, session: str) -> None:
     answers, semantics = recorded(path)[session]
     compared = answers.compare(semantics)
-    different = compared.different
+    refused = {text for text, why in compared.different.items() if "FragmentCalendar" in str(why)}
     if path.name == BEYOND:
-        refused = {text for text, why in different.items() if "FragmentCalendar" in str(why)}
         assert len(refused) > len(answers.answers) // 3
-        different = {text: why for text, why in different.items() if text not in refused}
-    assert different == {}
+    else:  # a BIGINT may be the seconds of any year
+        assert all("from_unixtime(" in text for text in refused)
+    assert compared.different.keys() == refused
     if semantics.ansi and semantics.is_utc:
         left = set(golden_lines()) - set(golden_lines(declined=False))
         assert set(compared.declined) == left & set(answers.answers)
