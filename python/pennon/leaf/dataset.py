@@ -28,8 +28,10 @@ from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.caching.lance_sessions import (
     file_session,
     forget_sessions,
+    lance_options,
     lance_session,
     manifest_in,
+    opening,
 )
 from pennon.errors import (
     DraftLayout,
@@ -276,8 +278,10 @@ def _read(
     storage: str,
 ) -> lance.LanceDataset:
     uri = leaf_uri(root, location)
-    options = dict(storage_options) if storage_options else None
-    if "://" in uri and "://" not in location and version is not None and version >= FIRST_DETACHED:
+    opened = opening(uri, storage_options)
+    is_detached = version is not None and version >= FIRST_DETACHED
+    if "uri" in opened and "://" in uri and "://" not in location and is_detached:
+        options = opened["storage_options"]
         manifest = _manifest(root, f"{location}/_versions/d{version}.manifest", options)
         if manifest is not None:
             return lance.LanceDataset(
@@ -288,9 +292,7 @@ def _read(
                 session=lance_session(storage),
             )
     try:
-        return lance.dataset(
-            uri, version=version, storage_options=options, session=lance_session(storage)
-        )
+        return lance.dataset(**opened, version=version, session=lance_session(storage))
     except (ValueError, OSError) as error:
         if not _says_missing(error):
             if _SAYS_STORAGE not in str(error):
@@ -506,7 +508,7 @@ def are_there(
         root, _, leaf = uri.rstrip("/").rpartition("/")
         session = file_session(root, storage_options)
         return all(session.contains(f"{leaf}/{name}") for name in names)
-    session = LanceFileSession(uri, storage_options=dict(storage_options or {}) or None)
+    session = LanceFileSession(uri, storage_options=lance_options(storage_options))
     if len(names) > _MOST_ASKED_FOR:
         return names <= set(session.list("data"))
     return all(map(session.contains, names))
@@ -572,7 +574,7 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str]) -> None:
     Raises:
         OSError: The storage refused, or nothing is there.
     """
-    lance.LanceDataset.drop(uri, storage_options=dict(storage_options) or None)
+    lance.LanceDataset.drop(uri, storage_options=lance_options(storage_options))
 
 
 def _says_missing(error: Exception) -> bool:
