@@ -33,7 +33,7 @@ LEVELS = (
     {"spec"},
     {"manifest", "leaf"},
     {"execution", "plan", "planning", "grouping", "transaction", "draft", "metadata_tables"},
-    {"pushdown", "streams"},
+    {"pushdown", "search", "streams"},
     {"catalog", "maintenance"},
     {"namespace", "java_runtime"},
     {"session", "worker"},
@@ -263,7 +263,7 @@ SCANS_OF_DATASETS = {"to_table", "to_batches", "take", "head", "sample", "to_rea
 
 def test_rows_of_a_leaf_are_read_in_one_place() -> None:
     """``LeafSource`` has the only scans of leaves; the manifest's rows are read in its folder."""
-    may_scan = [PACKAGE / "leaf" / "source.py", PACKAGE / "manifest"]
+    may_scan = [PACKAGE / "leaf" / "read" / "source.py", PACKAGE / "manifest"]
     # Rows of manifests that are damaged, or are shown as they are.
     may_scan += [PACKAGE / "maintenance" / name for name in ("repair.py", "checks/findings.py")]
     may_scan.append(PACKAGE / "demo")

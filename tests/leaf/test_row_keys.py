@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.present import present
 
-from pennon.leaf import LeafSource, LeafViews, source
-from pennon.leaf.read import row_keys
+from pennon.leaf import LeafSource, LeafViews
+from pennon.leaf.read import row_keys, source
 from pennon.leaf.read.metadata_columns import LEAF, ROW_ADDRESS
 from pennon.leaf.read.row_keys import RowKeys
 from pennon.manifest.dataset.select import rows_by_id

@@ -26,10 +26,11 @@ from pennon.catalog.columns.spark_types import arrow_type
 from pennon.errors import PennonError, UnsupportedColumnType
 from pennon.execution.engine import rows_over
 from pennon.execution.engine_failures import VALUE_FAILURES
+from pennon.execution.fragment import Query
 from pennon.leaf.schema.reconciliation import stream_type
 from pennon.plan import PlanNode, Project
 from pennon.predicate.expressions import Declined, Semantics
-from pennon.pushdown.query import FragmentQuery, fragment_query
+from pennon.pushdown.query import fragment_query
 
 GOLDEN: Final = Path(__file__).parents[1] / "golden" / "expressions"
 RECORDED: Final = GOLDEN / "recorded"
@@ -109,7 +110,7 @@ class SparkAnswers:
             output = output_of(_MANY, answer.text, _arrow_type(answer.kind))
             nodes: list[PlanNode] = [scan_of(self.rows), Project(0, (output,))]
             try:
-                query = fragment_query(nodes, 1, semantics)
+                query = fragment_query(nodes, 1, semantics).select
             except Declined as reason:
                 declined[expression] = str(reason)
                 continue
@@ -184,7 +185,7 @@ def _arrow_type(kind: object) -> pa.DataType | None:
         return None
 
 
-def _computed(query: FragmentQuery, rows: pa.Table) -> pa.Table | PennonError:
+def _computed(query: Query, rows: pa.Table) -> pa.Table | PennonError:
     """Compute an expression in DataFusion; give the error if it is one."""
     try:
         return rows_over(query.sql, {"r0": rows}, query.zone_offsets)

@@ -212,7 +212,7 @@ class ReplicatedPart:
     query: Query
 
 
-KEPT: Final = 1 << 31
+NO_PRUNING_KEY: Final = 1 << 31
 """The key of a leaf that a pruning says nothing of: it is no hash."""
 
 
@@ -225,8 +225,8 @@ class LeafPruning:
         part: Number of the part.
         columns: Names of the part's columns, in the order of the transform's.
         transform: What is computed of their values.
-        keys: The hash of what each leaf has of that; None where that is NULL; ``KEPT`` for a leaf
-            of another spec.
+        keys: The hash of what each leaf has of that; None where that is NULL;
+            ``NO_PRUNING_KEY`` for a leaf of another spec.
     """
 
     relation: int

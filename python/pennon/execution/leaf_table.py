@@ -32,14 +32,14 @@ from sqlglot import exp
 
 from pennon.errors import PartitionExpressionFailed
 from pennon.execution.batches import StreamWork
-from pennon.execution.fragment import KEPT, RareFirst
+from pennon.execution.fragment import NO_PRUNING_KEY, RareFirst
 from pennon.execution.memory import pool_bytes
 from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import LeafViews
 from pennon.leaf.read.leaf_view import arrow_cast, lacking
 from pennon.leaf.read.metadata_columns import is_metadata_column
+from pennon.leaf.read.source import late_columns
 from pennon.leaf.schema.reconciliation import stream_schema, stream_type
-from pennon.leaf.source import late_columns
 from pennon.predicate.condition import Comparison, Operator, condition, quoted_columns
 from pennon.predicate.dialect import DataFusion, read_condition
 from pennon.predicate.typed import columns_above, opaque
@@ -126,10 +126,10 @@ def _possible_keys(pruning: LeafPruning, rows: ReplicatedRows) -> set[int | None
     table = pa.Table.from_batches(rows.batches, rows.schema).select(names)
     values = table.drop_null().group_by(names).aggregate([])
     if not values.num_rows:
-        return {KEPT}
+        return {NO_PRUNING_KEY}
     sources = [values.column(name) for name in pruning.columns]
     try:
-        return {KEPT, *murmur3(pruning.transform.apply(sources)).to_pylist()}
+        return {NO_PRUNING_KEY, *murmur3(pruning.transform.apply(sources)).to_pylist()}
     except (PartitionExpressionFailed, pa.ArrowInvalid) as error:
         # No leaf has such a row, or it could not have been written (an hour has to fit an INT); it
         # is no reason to fail.
@@ -541,7 +541,7 @@ def _read_by_provider(view: LeafView, *, is_early: bool, is_closed: bool) -> _Se
         is_early: Whether its filter had better come after all rows.
         is_closed: Whether no filter may reach Lance.
     """
-    if not all(map(_is_expressible, view.matches)):
+    if not view.is_provided or not all(map(_is_expressible, view.matches)):
         return None
     columns = {match.expected.name: _column(match) for match in view.matches}
     if view.condition is None:

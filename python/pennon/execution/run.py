@@ -19,7 +19,7 @@ from pennon.errors import InternalError, PredicateNotEvaluable, UnknownColumn
 from pennon.execution.batches import BatchStream, StreamWork, at_once, merged
 from pennon.execution.fragment import Fragment, LeafRead, LeafReading, Relation, read_by_lance
 from pennon.leaf import LeafViews
-from pennon.leaf.source import LEAF_BYTES
+from pennon.leaf.read.source import LEAF_BYTES
 from pennon.predicate.condition import Declined, Semantics
 from pennon.predicate.dialect import DataFusion, shortened_predicate
 from pennon.predicate.expressions import typed_expression

@@ -1,7 +1,7 @@
 """Reads many small leaves into memory at once, as few tables.
 
 A table of its own costs DataFusion 3 ms per leaf (a SELECT, a plan, a scan), and a filter that it
-hands to Lance's provider fetches the columns late (``leaf/source.py``). Reading the rows
+hands to Lance's provider fetches the columns late (``leaf/read/source.py``). Reading the rows
 here costs neither, and shows how much a filter leaves. Lance's own filter costs as much as reading
 a thousand rows, so DataFusion filters the rows of the smallest leaves, all those of one filter
 together, and what is read of these whole is kept for the next query. What is held is bounded by its
@@ -22,7 +22,7 @@ import pyarrow as pa
 from pennon.execution.batches import at_once, row_bytes
 from pennon.execution.fragment import LeafReading, read_all_of
 from pennon.leaf import LeafViews
-from pennon.leaf.source import LEAF_BYTES
+from pennon.leaf.read.source import LEAF_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -26,6 +26,7 @@ from pennon.maintenance.calls.procedure_declaration import (
     count,
     planned,
 )
+from pennon.maintenance.compact import reindexed
 from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.leaf_files import Progress, no_progress
 from pennon.manifest import ObjectId, Snapshot
@@ -111,6 +112,8 @@ def rewrite_partitions(
             for object_id in some:
                 _alone(location, storage_options, object_id, done)
         progress("partitions rewritten", at + len(some), len(chosen))
+    if done.partitions and not dry_run:
+        done.version = reindexed(location, storage_options, None) or done.version
     return done
 
 

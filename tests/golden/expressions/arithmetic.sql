@@ -6,6 +6,7 @@ i32 - i16
 i64 * 3
 i64 + i32
 -i32
+positive(i16)
 abs(i16)
 i32 & 12
 i32 | n32

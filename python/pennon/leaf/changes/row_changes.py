@@ -20,8 +20,9 @@ from lance.fragment import write_fragments
 
 from pennon.errors import InternalError
 from pennon.leaf.changes.deleted_rows import DeletedRows
+from pennon.leaf.read.source import LeafSource
 from pennon.leaf.row_order import addresses_in, fragments_of
-from pennon.leaf.source import LeafSource
+from pennon.leaf.schema.file_layout import file_batch
 from pennon.leaf.write.leaf_commit import commit_operation, prepared_fragments
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ def copied_without(
 def _written(
     dataset: lance.LanceDataset, fragment: lance.LanceFragment, gone: np.ndarray
 ) -> list[FragmentMetadata]:
-    reader = pa.RecordBatchReader.from_batches(dataset.schema, _rows(dataset, fragment, gone))
+    schema = dataset.schema
+    rows = (file_batch(batch, schema) for batch in _rows(dataset, fragment, gone))
+    reader = pa.RecordBatchReader.from_batches(schema, rows)
     written = write_fragments(
         reader,
         dataset,
@@ -248,7 +251,7 @@ def change_rows(
         staged: What tasks wrote for this leaf.
         schema: The namespace schema, with its ids; columns that the leaf lacks are added to it.
         detached: Whether to commit beside the main branch.
-        copies: Whether by copy on write; rows of a leaf with blobs are marked all the same.
+        copies: Whether by copy on write.
 
     Raises:
         WriteConflict: The leaf stores a column in another type than the files, by now.
@@ -257,7 +260,7 @@ def change_rows(
     """
     extended, new = prepared_fragments(dataset, staged, schema, detached=detached)
     updated: list[FragmentMetadata] = []
-    if copies and deleted is not None and LeafSource(extended).is_read_as_stored:
+    if copies and deleted is not None:
         copied, removed = copied_without(extended, deleted)
         new = [*copied, *new]
     else:

@@ -128,7 +128,7 @@ def split_datasets(
 
     Spec: "Partition Expression", "Commit Behavior".
     """
-    paths = datasets_below(path)
+    paths = datasets_below(path, snapshot.storage_options)
     if not paths:
         raise refused(snapshot, path, "there is no Lance dataset", "Check the path")
     datasets = [opened(snapshot, directory) for directory in paths]

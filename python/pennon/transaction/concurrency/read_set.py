@@ -20,7 +20,7 @@ from pennon.errors import PennonError
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.read.leaf_view import LeafViews
 from pennon.leaf.read.metadata_columns import ROW_ADDRESS
-from pennon.leaf.source import LeafSource
+from pennon.leaf.read.source import LeafSource
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import all_of, can_fail, conjuncts
 from pennon.planning.manifest_query import exact_filter, spec_projections
