@@ -77,7 +77,7 @@ test-deployments: $(INSTALLED) $(JAR) ## each setting and neighbour of a session
 	@$(BIN)/python -m tests.deployments.matrix $(ARGS)
 	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py tests/deployments/dbt_runs.py
 
-test-fast: $(INSTALLED) ## test values alone (specs, predicates, plans, keys, expressions): no Java, some 90 seconds of CPU
+test-fast: $(INSTALLED) ## test values alone (specs, predicates, plans, keys, expressions), without what is slow: no Java
 	@$(BIN)/python -m pytest $(VALUE_TESTS) -m "not spark and not slow"
 
 test-python: $(INSTALLED) ## run every test that needs no Java: some 15 minutes of CPU
