@@ -14,6 +14,7 @@ from pennon.catalog.table_name import by_name
 from pennon.execution import BatchStream, LeafRead, Relation, run_ahead
 from pennon.execution.engine_failures import failure_of_values
 from pennon.maintenance.read_failures import naming_causes_at
+from pennon.notebook import progress_bar
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import check_evaluable
 
@@ -209,7 +210,7 @@ def read_plan(plan: ScanPlan, table: str | None = None) -> BatchStream:
     """
     with _naming(plan.snapshot, table):
         stream = run_ahead(_relation(plan))
-    return BatchStream(stream.schema, _computed(stream.batches, plan.snapshot, table))
+    return BatchStream(stream.schema, _computed(stream.batches, plan, table))
 
 
 @contextmanager
@@ -220,11 +221,15 @@ def _naming(snapshot: Snapshot, table: str | None) -> Iterator[None]:
 
 
 def _computed(
-    batches: Iterator[pa.RecordBatch], snapshot: Snapshot, table: str | None
+    batches: Iterator[pa.RecordBatch], plan: ScanPlan, table: str | None
 ) -> Iterator[pa.RecordBatch]:
+    total = None if plan.is_filtered else plan.num_rows
+    name = (table or plan.snapshot.location).rpartition("/")[2]
     try:
-        with _naming(snapshot, table):
-            yield from batches
+        with _naming(plan.snapshot, table), progress_bar(name, total, "rows") as read:
+            for batch in batches:
+                read(batch.num_rows)
+                yield batch
     except pa.ArrowInvalid as error:
         failure = failure_of_values(error)
         if failure is None:
