@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
-__all__ = ["Bar", "html_table", "load_ipython_extension", "progress_bar", "show_progress"]
+import pyarrow as pa
+
+__all__ = [
+    "Bar",
+    "html_table",
+    "load_ipython_extension",
+    "progress_bar",
+    "rows_shown",
+    "show_progress",
+]
 
 # What is over sooner shows no progress.
 _SECONDS_WITHOUT: Final = 1.0
@@ -76,6 +85,16 @@ def progress_bar(what: str, total: int | None, unit: str) -> Iterator[Callable[[
     stated = {"desc": what, "total": total, "unit": f" {unit}", "unit_scale": True}
     with bars(**stated, delay=_SECONDS_WITHOUT, leave=False) as bar:
         yield bar.update
+
+
+def rows_shown(
+    batches: Iterable[pa.RecordBatch], what: str, total: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Hand batches on, and show how many rows there were, as ``progress_bar`` does."""
+    with progress_bar(what, total, "rows") as update:
+        for batch in batches:
+            update(batch.num_rows)
+            yield batch
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from pennon.catalog.table_name import by_name
 from pennon.execution import BatchStream, LeafRead, Relation, run_ahead
 from pennon.execution.engine_failures import failure_of_values
 from pennon.maintenance.read_failures import naming_causes_at
-from pennon.notebook import progress_bar
+from pennon.notebook import rows_shown
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import check_evaluable
 
@@ -226,10 +226,8 @@ def _computed(
     total = None if plan.is_filtered else plan.num_rows
     name = (table or plan.snapshot.location).rpartition("/")[2]
     try:
-        with _naming(plan.snapshot, table), progress_bar(name, total, "rows") as read:
-            for batch in batches:
-                read(batch.num_rows)
-                yield batch
+        with _naming(plan.snapshot, table):
+            yield from rows_shown(batches, f"read {name}", total)
     except pa.ArrowInvalid as error:
         failure = failure_of_values(error)
         if failure is None:
