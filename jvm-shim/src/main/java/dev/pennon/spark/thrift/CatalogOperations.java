@@ -12,7 +12,6 @@ import org.apache.hive.service.cli.operation.MetadataOperation;
 import org.apache.hive.service.cli.operation.Operation;
 import org.apache.hive.service.cli.session.HiveSession;
 import org.apache.spark.sql.AnalysisException;
-import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.hive.thriftserver.server.SparkSQLOperationManager;
 
@@ -122,10 +121,7 @@ final class CatalogOperations extends SparkSQLOperationManager {
   }
 
   private SparkSession session(HiveSession parent) {
-    Object kept = sessionToContexts().get(parent.getSessionHandle());
-    // Older Sparks keep the context.
-    SparkSession session =
-        kept instanceof SQLContext context ? context.sparkSession() : (SparkSession) kept;
+    SparkSession session = sessionToContexts().get(parent.getSessionHandle());
     SparkSession.setActiveSession(session);
     return session;
   }
