@@ -10,7 +10,7 @@ JAR := python/pennon/jars/pennon-spark.jar
 # The classes of Spark as a JVM maps them: the suite starts JVMs by the dozen.
 CLASSES := build/classes.jsa
 JAVA_SOURCES := $(shell find jvm-shim/src/main -type f)
-PYTHON_FILES := python tests benchmarks typings
+PYTHON_FILES := python tests benchmarks typings docs/pages.py
 # Where the examples in docstrings make their tables; what a failed run leaves, the next one removes.
 EXAMPLES := $(CURDIR)/build/examples
 OLDER_SPARKS := 4.1.4 4.2.1
@@ -23,6 +23,10 @@ OLDER_TESTS := $(JOIN_TESTS) $(addprefix tests/spark/, read/test_queries.py read
     write/test_overwrite.py catalog/test_ctas.py catalog/test_catalog_ddl.py catalog/test_column_ddl.py \
     jar/test_jar_links.py deployments/test_connect.py deployments/test_thrift.py \
     deployments/test_local_cluster.py)
+# What runs on a store as it does on a disk, and what of it on executors that are processes of their own.
+STORE_CLUSTER_TESTS := $(addprefix tests/spark/, joins/test_joins.py write streams catalog/test_maintenance.py)
+STORE_TESTS := $(addprefix tests/spark/, catalog joins write streams read/test_queries.py) \
+    $(addprefix tests/, maintenance namespace transaction streams)
 # Tests of what is computed from values: they write few files, and start no process.
 VALUE_TESTS := $(addprefix tests/, architecture caching conformance grouping planning predicate pushdown spec transforms)
 GRADLE = gradle --no-daemon --offline --quiet -PpysparkJars="$$($(BIN)/python -c 'import pyspark, os; print(os.path.join(pyspark.__path__[0], "jars"))')"
@@ -64,6 +68,11 @@ test-local-cluster: $(INSTALLED) $(JAR) ## every join case on two executors that
 	@PENNON_TEST_MASTER='local-cluster[2,1,1024]' PENNON_EXHAUSTIVE=1 \
 	    $(BIN)/python -m pytest -q $(JOIN_TESTS)
 
+test-store: $(INSTALLED) $(JAR) ## catalog, DDL, joins, evolution, writes, streams and maintenance on an S3 server, whose faults are all tried
+	@PENNON_EXHAUSTIVE=1 $(BIN)/python -m pytest -q tests/stores
+	@$(BIN)/python -m tests.stores.suite $(STORE_TESTS)
+	@PENNON_TEST_MASTER='local-cluster[2,1,1024]' $(BIN)/python -m tests.stores.suite $(STORE_CLUSTER_TESTS)
+
 test-deployments: $(INSTALLED) $(JAR) ## each setting and neighbour of a session, beside Parquet; Iceberg's and Delta's jars; a cluster whose executors are killed; YARN; a store that is lost
 	@$(BIN)/python -m tests.deployments.matrix $(ARGS)
 	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py tests/deployments/dbt_runs.py tests/deployments/notebooks.py
@@ -83,18 +92,26 @@ check: $(INSTALLED) $(JAR) ## formatting, lint, types, javac's lint, the example
 	@TMPDIR=$(EXAMPLES) $(BIN)/python -m pytest -q --doctest-modules python/pennon
 	@rm -rf $(EXAMPLES)
 
-docs: $(INSTALLED) ## write build/conformance.md, which tests hold which sentence of the specification, and the picture of imports
+docs: $(INSTALLED) ## write build/conformance.md, which tests hold which sentence of the specification, the picture of imports, and what workers compute
 	@$(BIN)/python -m tests.conformance.document
 	@$(BIN)/python -m tests.import_picture
+	@$(BIN)/python -m tests.function_page
+
+site: $(INSTALLED) ## build the site from docs/ and the code, in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 wire: $(INSTALLED) ## write the declared messages for the jar, and the golden ones, from their dataclasses
 	@$(BIN)/python -m tests.worker.wire_declaration
+
+golden: $(INSTALLED) $(JAR) ## record what Spark answers for tests/golden/expressions, to compare workers with
+	@$(BIN)/python -m tests.spark.expressions.golden
 
 format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)
 
-bench: bench-read bench-start bench-tpch bench-in-spark bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
+bench: bench-read bench-start bench-tpch bench-in-spark bench-tpcds bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-search ## every benchmark
 
 bench-read: $(INSTALLED) $(JAR) ## 20 million rows, rows of every type into Spark, and 5,000 small partitions, beside Parquet
 	@$(BIN)/python -m benchmarks.scan
@@ -145,6 +162,12 @@ bench-appends: $(INSTALLED) ## many appends of ten rows without maintenance, and
 bench-merge: $(INSTALLED) $(JAR) ## MERGE of 1 % into ROWS rows, beside Iceberg's merge on read, which it fetches
 	@$(BIN)/python -m benchmarks.merge --rows $(or $(ROWS),20000000) $(ARGS)
 
+bench-search: $(INSTALLED) ## searches by vectors over many partitions, beside bare Lance and one dataset
+	@$(BIN)/python -m benchmarks.vector_search $(ARGS)
+
+bench-store: $(INSTALLED) ## tables on an S3 server that waits 50 ms before each request, beside one Lance dataset and Iceberg
+	@$(BIN)/python -m benchmarks.store $(ARGS)
+
 bench-hash: $(INSTALLED) ## murmur3 of numbers and strings on one core, beside mmh3 in a loop
 	@$(BIN)/python benchmarks/murmur3.py
 
@@ -184,6 +207,9 @@ torture-pauses: $(INSTALLED) ## writers that stand still at each step, then at r
 	@PENNON_EXHAUSTIVE=1 $(BIN)/python -m pytest -q tests/faults/test_stalled_writers.py
 	@$(BIN)/python -m tests.torture.pauses --seconds $(or $(N),1800) $(ARGS)
 
+torture-search: $(INSTALLED) ## N random steps on tables with indexes, between searches, each beside NumPy
+	@$(BIN)/python -m tests.torture.searches --steps $(or $(N),1000) $(ARGS)
+
 torture-races: $(INSTALLED) ## N races of two or three statements in processes of their own, each against serial orders
 	@$(BIN)/python -m tests.torture.races --races $(or $(N),500) $(ARGS)
 
@@ -210,4 +236,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: bench-groups bench-in-spark help wire test-deployments dist setup jar demo test test-fast test-python check docs format bench bench-read bench-start bench-tpch bench-tpcds bench-star bench-join bench-sort bench-plan bench-plan-query bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-expressions torture-examples torture-rows torture-statements torture-commits torture-pauses torture-races clean
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 from tests import class_archive
+from tests.stores.suite import PLACE, Folder, skip_looks_at_files
 
 from pennon import session
 from pennon.maintenance import expire as expire_module
@@ -43,9 +44,22 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The root of the catalog ``lance``."""
-    return tmp_path_factory.mktemp("lake")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path | Folder:
+    """The root of the catalog ``lance``; on a store in `make test-store`."""
+    return Folder(PLACE) / "lake" if PLACE else tmp_path_factory.mktemp("lake")
+
+
+if PLACE:
+    skip_looks_at_files()
+
+    @pytest.fixture
+    def tmp_path(
+        request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    ) -> Path | Folder:
+        """A place on the store; of Spark, which writes files of its own, a folder as ever."""
+        if "spark" in request.fixturenames:
+            return tmp_path_factory.mktemp("test")
+        return Folder(PLACE) / f"test{next(_numbers)}"
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,18 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-# What the snippets of a document take for granted, before the first one of SQL.
-GIVEN = {
-    "README.md": [],
-    "quickstart.md": [],
-    "sql.md": ["CREATE NAMESPACE lance.shop"],
-    "joins.md": [
-        "CREATE NAMESPACE lance.shop",
-        "CREATE TABLE lance.shop.orders (customer_id INT, ts TIMESTAMP)",
-        "CREATE TABLE lance.shop.customers (id INT, name STRING)",
-    ],
-}
 
 
 def snippets(document: Path, *languages: str) -> Iterator[tuple[str, str]]:
@@ -47,32 +36,32 @@ def commands(document: Path) -> Iterator[list[str]]:
 
 
 def run(documents: list[Path]) -> None:
-    """Run the snippets of Python and SQL as a reader would, one after the other in one session."""
+    """Run the snippets of each document in a folder without a table, in the reader's order."""
     import pennon
 
     builder = pennon.spark(root="lake").master("local[2]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
-    rows = "SELECT id, id % 5 AS customer_id, TIMESTAMP '2025-12-11 10:00:00' AS ordered_at"
-    spark.sql(f"{rows} FROM range(20)").write.parquet("my/orders.parquet")
     for document in documents:
-        spark.sql("DROP NAMESPACE IF EXISTS lance.shop CASCADE")
         run_one(document, spark)
         print("ran", document.name, flush=True)
+        for row in spark.sql("SHOW TABLES IN spark_catalog.default").collect():
+            kind = "VIEW" if row.isTemporary else "TABLE"
+            spark.sql(f"DROP {kind} {row.tableName}")
+        for namespace in pennon.connect("lake").list_namespaces():
+            spark.sql(f"DROP NAMESPACE lance.{namespace} CASCADE")
+        for path in {*Path().iterdir()} - {Path("lake")}:
+            shutil.rmtree(path)
 
 
 def run_one(document: Path, spark: SparkSession) -> None:
-    """Run the snippets of a document."""
+    """Run the snippets of a document, those of Python in one shell."""
     from pennon.cli.query_run import statements_of
 
-    for statement in GIVEN[document.name]:
-        spark.sql(statement)
     names: dict[str, object] = {"spark": spark}
     for language, text in snippets(document, "python", "sql"):
         if language == "python":
             exec(compile(text, str(document), "exec"), names)  # noqa: S102 - our own document
             continue
-        if "CREATE NAMESPACE" in text:
-            spark.sql("DROP NAMESPACE IF EXISTS lance.shop CASCADE")
         for part in statements_of(text):
             spark.sql(part.sql).collect()
 

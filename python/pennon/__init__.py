@@ -40,12 +40,14 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _PLACES:
-        message = f"module 'pennon' has no attribute {name!r}"
-        raise AttributeError(message)
-    module, attribute = _PLACES[name]
-    return getattr(import_module(module), attribute)
+if not TYPE_CHECKING:  # a checker that saw it would take any name for one of the package
+
+    def __getattr__(name: str) -> object:
+        if name not in _PLACES:
+            message = f"module 'pennon' has no attribute {name!r}"
+            raise AttributeError(message)
+        module, attribute = _PLACES[name]
+        return getattr(import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

@@ -277,6 +277,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "pa.DataType": _instance(pa.DataType),
     "pa.Schema": lambda _: None,  # what is none has an error of its own
     "Progress": lambda value: None if callable(value) else _named(value),
+    "PlannedPartition": lambda value: None if hasattr(value, "residual") else _named(value),
     # Of packages that are imported late, or not installed.
     "SparkSession.Builder": lambda _: None,
     "datafusion.SessionContext": lambda _: None,

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING
 
 from pennon import settings
 from pennon.arguments import checked
-from pennon.catalog.configured_catalog import check_catalog_options, stated_place
+from pennon.catalog.configured_catalog import (
+    check_catalog_options,
+    check_storage_options,
+    stated_place,
+)
 from pennon.errors import (
     JarNotFound,
     JvmWithoutPennon,
@@ -132,6 +136,7 @@ def spark_conf(
     present = present or {}
     _check_spark()
     check_catalog_options(options)
+    check_storage_options(storage_options or ())
     catalog = f"spark.sql.catalog.{name}"
     conf = {
         "spark.jars": _continued(present.get("spark.jars"), str(find_jar())),

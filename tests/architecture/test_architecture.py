@@ -33,7 +33,7 @@ LEVELS = (
     {"spec"},
     {"manifest", "leaf"},
     {"execution", "plan", "planning", "grouping", "transaction", "draft", "metadata_tables"},
-    {"pushdown", "streams"},
+    {"pushdown", "search", "streams"},
     {"catalog", "maintenance"},
     {"namespace", "java_runtime"},
     {"session", "sqlalchemy_dialect", "worker"},
@@ -254,6 +254,65 @@ def test_transforms_are_told_apart_in_their_own_package() -> None:
             )
         ]
     assert offences == []
+
+
+# What asks Lance for rows, whatever it is called on; and what does on a dataset or a fragment.
+SCANS = {"scanner", "_take_rows", "take_blobs", "FFILanceTableProvider", "LanceScanner"}
+SCANS_OF_DATASETS = {"to_table", "to_batches", "take", "head", "sample", "to_reader"}
+
+
+def test_rows_of_a_leaf_are_read_in_one_place() -> None:
+    """``LeafSource`` has the only scans of leaves; the manifest's rows are read in its folder."""
+    may_scan = [PACKAGE / "leaf" / "read" / "source.py", PACKAGE / "manifest"]
+    # Rows of manifests that are damaged, or are shown as they are.
+    may_scan += [PACKAGE / "maintenance" / name for name in ("repair.py", "checks/findings.py")]
+    may_scan.append(PACKAGE / "demo")
+    sources = [(path, tree) for path, tree in trees() if not {path, *path.parents} & {*may_scan}]
+    datasets = {name for _, tree in sources for name in names_of_datasets(tree)}
+    assert "dataset" in datasets
+    offences = [
+        f"{named(path)}:{node.lineno}: {ast.unparse(node)}"
+        for path, tree in sources
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and (
+            node.attr in SCANS
+            or (node.attr in SCANS_OF_DATASETS and last_name(node.value) in datasets)
+        )
+    ]
+    offences += [
+        f"{named(path)}:{node.lineno}: {ast.unparse(node)}"
+        for path, tree in sources
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "count_rows"
+        and (node.args or node.keywords)
+    ]
+    assert offences == []
+
+
+def names_of_datasets(tree: ast.AST) -> Iterator[str]:
+    """Give what is declared to be a dataset or a fragment of Lance, or to return one."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.arg(arg=name, annotation=declared) if declared is not None:
+                pass
+            case ast.AnnAssign(target=target, annotation=declared):
+                name = last_name(target)
+            case ast.FunctionDef(name=name, returns=declared) if declared is not None:
+                pass
+            case _:
+                continue
+        if re.fullmatch(r"(lance\.)?Lance(Dataset|Fragment)( \| None)?", ast.unparse(declared)):
+            yield name
+
+
+def last_name(node: ast.AST) -> str:
+    """Give the last name of an expression: of ``a.dataset``, ``dataset``, ``dataset()`` one."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def all_transforms(root: type[Transform] = Transform) -> Iterator[type[Transform]]:

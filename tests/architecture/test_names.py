@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.architecture.test_architecture import trees
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "pennon"
 SHIM = ROOT / "jvm-shim" / "src" / "main" / "java"
@@ -39,8 +41,8 @@ def test_no_name_in_java_is_of_the_house_s_own_idiom() -> None:
 def test_no_name_is_of_the_house_s_own_idiom() -> None:
     offences = [
         f"{path.relative_to(PACKAGE)}:{line}: {name}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for line, name in stored_names(ast.parse(path.read_text(encoding="utf-8")))
+        for path, tree in trees()
+        for line, name in stored_names(tree)
         if name in IDIOM
     ]
     assert offences == []
@@ -52,9 +54,9 @@ def test_how_long_an_hour_and_a_day_are_stands_in_one_module() -> None:
     lengths.add(86_400)
     offences = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.value}"
-        for path in sorted(PACKAGE.rglob("*.py"))
+        for path, tree in trees()
         if path.name != "time_units.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in lengths
     ]
     assert offences == []

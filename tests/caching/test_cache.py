@@ -23,7 +23,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.draft import open_snapshot
 from pennon.leaf import open_leaf
 from pennon.manifest import Snapshot
-from pennon.worker.plans.kept_plans import find_plan, plan_of
+from pennon.worker.plans.plan_cache import find_plan, plan_of
 from pennon.worker.wire.tokens import TableToken
 
 CREDENTIAL = "hunter2-and-more"
@@ -208,6 +208,7 @@ def test_a_smaller_budget_evicts_and_a_share_shrinks_with_it(
     assert whole.peek(key(20)) is None
 
 
+@pytest.mark.slow
 def test_a_worker_with_a_small_pool_has_small_caches() -> None:
     jvm = JVM | {"settings": {"spark.master": "local[2]", "spark.pennon.worker.memory": "32m"}}
     script = """if True:
@@ -215,7 +216,7 @@ def test_a_worker_with_a_small_pool_has_small_caches() -> None:
         from pennon.caching.cache import _CACHES
         from pennon.worker.__main__ import _meet
         _meet(sys.argv[1])
-        import pennon.worker.plans.kept_plans
+        import pennon.worker.plans.plan_cache
         print(*sorted({one.figures.max_bytes for one in _CACHES if one.name in sys.argv[2:]}))
         """
     names = ("plans", "partition indexes", "rows of small leaves")

@@ -176,12 +176,3 @@ def test_values_of_forms_that_lance_lacks_are_stored_in_another(
     assert table.scan().to_arrow()["v"].to_pylist() == [None]
     if stored is not None:
         assert table.schema.field("v").type == stored
-
-
-@pytest.mark.parametrize("kind", [pa.list_view(pa.int32()), pa.month_day_nano_interval()])
-def test_a_type_that_lance_lacks_is_refused_by_its_column(
-    tmp_path: Path, kind: pa.DataType
-) -> None:
-    with pytest.raises(UnsupportedColumnType, match="column v: type .* no counterpart in Lance"):
-        pennon.create(tmp_path / "t", pa.schema({"v": kind}))
-    assert not (tmp_path / "t").exists()

@@ -230,7 +230,7 @@ def test_the_package_opens_without_spark(orders: str) -> None:
     assert namespace.schema.names == ["day", "n"]
     assert namespace.scan("day IS NULL").to_arrow().num_rows == 1
     with pytest.raises(AttributeError, match="levitate"):
-        pennon.levitate  # noqa: B018
+        pennon.levitate  # type: ignore[attr-defined]  # noqa: B018
 
 
 class _Terminal(io.StringIO):

@@ -165,7 +165,7 @@ def test_metadata_without_anything_is_written_as_braces_and_read_as_null(tmp_pat
         snapshot, [LeafChange(name.object_id, name.directory, {"region": value}, 2**63, 1)]
     )
     rows = written(snapshot.location).to_table().to_pylist()
-    assert {row["metadata"] for row in rows if row["object_type"] != "table"} == {"{}"}
+    assert {row["metadata"] for row in rows if row["object_type"] == "namespace"} == {"{}"}
 
     made = handmade.appendix_c(tmp_path)
     written(made.location).update({"metadata": "NULL"})

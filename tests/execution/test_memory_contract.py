@@ -53,8 +53,8 @@ def grouped(worker: Worker, root: Path) -> pa.Table:
             called(99, "sum", "`c2`", "long", "long"),
             called(98, "count", "1", "integer", "long"),
         ]
-        group = {"node": "group", "child": 0, "keys": ["`c1`"], "columns": [], "unknown": None}
-        group |= {"grouping": [["`c1`", "string", 101]], "functions": summed, "outputs": []}
+        group = {"node": "group", "child": 0, "grouping": ["`c1`"], "columns": [], "unknown": None}
+        group |= {"keys": [[101, "`c1`", "string"]], "functions": summed, "outputs": []}
         reply = connection.request("derive_keys", nodes=[scan, group], **DERIVATION)
         (task,) = connection.arrow().to_pylist()
         fragment = reply["fragments"][0]["scan"]

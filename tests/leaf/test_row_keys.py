@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.present import present
 
-from pennon.leaf import LeafViews, scan_view
-from pennon.leaf.read import row_keys
-from pennon.leaf.read import scan as keyed_rows
+from pennon.leaf import LeafSource, LeafViews
+from pennon.leaf.read import row_keys, source
 from pennon.leaf.read.metadata_columns import LEAF, ROW_ADDRESS
 from pennon.leaf.read.row_keys import RowKeys
+from pennon.manifest.dataset.select import rows_by_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,7 +132,7 @@ SCHEMA = pa.schema([field(1, "text", pa.utf8()), field(0, "k", pa.int64()), ROW_
 
 def scanned(leaf: lance.LanceDataset, keys: RowKeys | None, **scan: Any) -> pa.Table:
     views = LeafViews(SCHEMA, SCHEMA)
-    batches = scan_view(leaf, views, keys=keys, location="place", **scan)
+    batches = LeafSource(leaf, "place").batches(views, keys=keys, **scan)
     return pa.Table.from_batches(list(batches), views.schema)
 
 
@@ -147,13 +147,12 @@ def test_few_rows_are_fetched_by_their_keys_as_many_are_scanned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fetched: list[int] = []
-    fetch = keyed_rows._fetched
 
-    def noted(dataset: lance.LanceDataset, names: list[str], ids: list[int]):
+    def noted(dataset: lance.LanceDataset, ids: list[int], names: list[str]) -> pa.Table:
         fetched.append(len(ids))
-        return fetch(dataset, names, ids)
+        return rows_by_id(dataset, ids, names)
 
-    monkeypatch.setattr(keyed_rows, "_fetched", noted)
+    monkeypatch.setattr(source, "rows_by_id", noted)
     work: list[tuple[int, int]] = []
     numbers = range(0, ROWS + 10, share)
     found = scanned(leaf, keys_of(list(numbers)), counted=lambda *cost: work.append(cost), **scan)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from pennon.errors import LeafMissing, LeafTypeMismatch, LeafValueMismatch
-from pennon.leaf import open_leaf, scan_leaf
+from pennon.leaf import LeafSource, LeafViews, open_leaf
 from pennon.leaf.schema.reconciliation import leaf_fields, match_fields
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ def stated(dataset: lance.LanceDataset, ids: dict[str, int]) -> lance.LanceDatas
     return dataset
 
 
-def rows(dataset, wanted, *arguments, **keywords) -> list[dict]:
-    batches = list(scan_leaf(dataset, pa.schema(wanted), *arguments, **keywords))
+def rows(dataset, wanted, *arguments, namespace_schema=None, **keywords) -> list[dict]:
+    views = LeafViews(pa.schema(wanted), namespace_schema)
+    batches = list(LeafSource(dataset).batches(views, *arguments, **keywords))
     return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -88,14 +89,16 @@ def test_a_value_that_the_wider_type_lacks_is_told(tmp_path):
     with pytest.raises(
         LeafValueMismatch, match=r"column t of leaf leaf: a .*\[ns\] value cannot be read as .*us"
     ):
-        list(scan_leaf(dataset, pa.schema([("t", pa.timestamp("us"))])))
+        list(LeafSource(dataset).batches(pa.schema([("t", pa.timestamp("us"))])))
 
 
 @pytest.mark.spec("Schema 2", "reading 10")
 def test_type_that_does_not_promote_names_leaf_and_column(leaf):
     with pytest.raises(LeafTypeMismatch, match=r"column s\.q of leaf leaf.*string.*int32"):
         list(
-            scan_leaf(leaf, pa.schema([with_id(9, "s", pa.struct([with_id(11, "q", pa.int32())]))]))
+            LeafSource(leaf).batches(
+                pa.schema([with_id(9, "s", pa.struct([with_id(11, "q", pa.int32())]))])
+            )
         )
 
 
@@ -157,10 +160,20 @@ def test_filter_reaches_into_structs_and_follows_renamed_fields(leaf):
     assert [row["key"] for row in rows(leaf, wanted, "`s`.`gone` IS NULL")] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("wanted", [[], [with_id(0, "a", pa.int64())]], ids=len)
+@pytest.mark.parametrize("condition", [None, "`a` > 1"])
+def test_a_scan_ends_at_its_limit(leaf, wanted, condition):
+    every = rows(leaf, wanted, condition)
+    for limit in (1, 2, 5):
+        assert rows(leaf, wanted, condition, limit=limit) == every[:limit]
+
+
 def test_scan_without_columns_counts_rows(leaf):
-    counted = [list(scan_leaf(leaf, pa.schema([]), condition)) for condition in (None, "`a` > 1")]
+    counted = [
+        list(LeafSource(leaf).batches(pa.schema([]), condition)) for condition in (None, "`a` > 1")
+    ]
     assert [sum(batch.num_rows for batch in batches) for batches in counted] == [3, 2]
-    only_missing = list(scan_leaf(leaf, pa.schema([with_id(50, "n", pa.utf8())])))
+    only_missing = list(LeafSource(leaf).batches(pa.schema([with_id(50, "n", pa.utf8())])))
     assert [batch.to_pydict() for batch in only_missing] == [{"n": [None, None, None]}]
 
 
@@ -177,7 +190,7 @@ def test_stream_has_no_large_view_dictionary_or_fixed_size_types(tmp_path):
     wanted = pa.schema(
         [with_id(at, field.name, field.type) for at, field in enumerate(stored.schema)]
     )
-    (batch,) = scan_leaf(dataset, wanted)
+    (batch,) = LeafSource(dataset).batches(wanted)
     assert batch.schema.types == [
         pa.utf8(),
         pa.utf8(),
@@ -217,7 +230,7 @@ def test_missing_leaf_names_leaf_and_table(tmp_path):
     for path in (tmp_path / "leaf" / "data").iterdir():
         path.unlink()
     with pytest.raises(LeafMissing, match="leaf leaf"):
-        list(scan_leaf(dataset, pa.schema([with_id(0, "a", pa.int64())])))
+        list(LeafSource(dataset).batches(pa.schema([with_id(0, "a", pa.int64())])))
 
 
 def test_every_type_of_spark_survives(tmp_path):
@@ -247,7 +260,7 @@ def test_every_type_of_spark_survives(tmp_path):
     dataset = lance.write_dataset(table, str(tmp_path / "leaf"))
     numbers = {field.name(): field.id() for field in dataset.lance_schema.fields()}
     wanted = [with_id(numbers[field.name], field.name, field.type) for field in table.schema]
-    (batch,) = scan_leaf(dataset, pa.schema(wanted))
+    (batch,) = LeafSource(dataset).batches(pa.schema(wanted))
     assert batch.to_pylist() == table.to_pylist()
     assert batch.schema.types == table.schema.types
 
@@ -255,14 +268,14 @@ def test_every_type_of_spark_survives(tmp_path):
 MEMORY_PROBE = """
 import resource, sys
 import lance, pyarrow as pa
-from pennon.leaf import scan_leaf
+from pennon.leaf import LeafSource
 dataset = lance.dataset(sys.argv[1])
 fields = [
     pa.field(f.name, f.type, metadata={"lance:field_id": str(at)})
     for at, f in enumerate(dataset.schema)
 ]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-count = sum(batch.num_rows for batch in scan_leaf(dataset, pa.schema(fields)))
+count = sum(batch.num_rows for batch in LeafSource(dataset).batches(pa.schema(fields)))
 print(count, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 

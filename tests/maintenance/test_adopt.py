@@ -17,7 +17,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
 from pennon.cli import main
 from pennon.errors import AdoptionRefused, ProcedureArgument, TableNotFound
-from pennon.leaf import scan_leaf
+from pennon.leaf import LeafSource
 from pennon.maintenance.adoption.adopt import OneTuple, adopt, recovered_tuple
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import Severity
@@ -62,7 +62,9 @@ def test_a_dataset_becomes_a_partition_where_it_is(
     assert lake.regions(lake.append(after, {9: "us"}))["us"] == [7, 8, 9]
     renamed = after.schema.arrow.field("id").with_name("number")
     dataset = lance.dataset(path)
-    assert [r.to_pydict() for r in scan_leaf(dataset, pa.schema([renamed]))] == [{"number": [7, 8]}]
+    assert [r.to_pydict() for r in LeafSource(dataset).batches(pa.schema([renamed]))] == [
+        {"number": [7, 8]}
+    ]
 
 
 def test_several_datasets_below_a_folder_are_one_commit(snapshot: Snapshot) -> None:

@@ -189,6 +189,61 @@ def _objects(versions: dict[str, int | None]) -> list[dict[str, object]]:
     return [{name: row.get(name) for name in names} for row in objects]
 
 
+def published(root: Path, *, in_schema: bool = False, strong: bool = True) -> str:
+    """Make a table as the published specification has it, whose leaves lack what they are cut by.
+
+    Read versions, branches and tags stand on the table rows; there are no ``table_version`` rows.
+    The leaves of US, DE, FR and NULL have the ids 1 to 4 there. In strong mode main has moved on:
+    behind each there is an id ten times as high. US is read on a branch, DE at a tag.
+
+    Args:
+        root: Below which it is made.
+        in_schema: Whether the properties stand in the Arrow schema's metadata, as Daft has them.
+        strong: Whether there are read versions.
+
+    Returns:
+        Its location.
+    """
+    location = root / "published"
+    objects = [manifest_row("v1", "namespace")]
+    for at, country in enumerate(("US", "DE", "FR", None)):
+        object_id = f"v1$part{at}$dataset"
+        leaf = lance.write_dataset(_ids(at + 1), str(location / f"b4a3c2d1_{object_id}"))
+        row = _table(object_id, country=country)
+        if strong:
+            branch, tag = "audit" if country == "US" else None, "ok" if country == "DE" else None
+            row |= {"read_version": None if tag else leaf.version}
+            row |= {"read_branch": branch, "read_tag": tag}
+            if branch is not None:
+                leaf.create_branch(branch)
+            if tag is not None:
+                leaf.tags.create(tag, leaf.version)
+            lance.write_dataset(_ids(10 * (at + 1)), leaf.uri, mode="append")
+        objects += [manifest_row(f"v1$part{at}", "namespace", country=country), row]
+    kinds = {
+        **dict.fromkeys(("object_id", "object_type", "location", "metadata"), pa.utf8()),
+        "base_objects": pa.list_(pa.field("object_id", pa.utf8())),
+        "partition_field_country": pa.utf8(),
+    }
+    if strong:
+        kinds |= {"read_version": pa.uint64(), "read_branch": pa.utf8(), "read_tag": pa.utf8()}
+    country = METADATA["partition_spec_v2"]["fields"][1]
+    properties = {
+        "partition_spec_v1": json.dumps({"id": 1, "fields": [country]}),
+        "schema": json.dumps(METADATA["schema"]),
+    }
+    rows = pa.Table.from_pylist(objects, pa.schema(kinds, properties if in_schema else None))
+    manifest = lance.write_dataset(rows, str(location / "__manifest"))
+    if not in_schema:
+        manifest.update_metadata({**properties})
+    return str(location)
+
+
+def _ids(identity: int) -> pa.Table:
+    rows = [_row(identity, dt.date(2025, 12, 10), None)]
+    return pa.Table.from_pylist(rows, LEAF_SCHEMA).drop_columns("country")
+
+
 def manifest_row(
     object_id: str, object_type: str, *, read_version: int | None = None, **values: object
 ) -> dict[str, object]:

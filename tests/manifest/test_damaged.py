@@ -385,7 +385,7 @@ _DEBUG = (
     [
         (
             _ANSWERED.format(status="403 Forbidden", code=code),
-            f"the store answers {code} (It says why)",
+            f"the store answers 403 {code} (It says why)",
             advice,
         )
         for code, advice in (
@@ -408,6 +408,15 @@ _DEBUG = (
             _TRIED.format(reason="Server returned non-2xx status code: 503 Service Unavailable: x"),
             "503 Service Unavailable: x",
             "The store is overloaded",
+        ),
+        (
+            (
+                "Internal error: Failed to overwrite manifest: IO { source: RetryError("
+                "RetryErrorImpl { inner: Status { status: 403,"
+                ' body: Some("<Error><Code>Denied</Code></Error>") } })'
+            ),
+            "the store answers 403 Denied",
+            "Give these credentials the right",
         ),
         (
             _DEBUG,

@@ -347,7 +347,7 @@ def test_a_lake_finds_its_tables_by_name(tmp_path: Path) -> None:
 def test_a_plain_dataset_is_read_and_written(tmp_path: Path) -> None:
     import lance
 
-    path = tmp_path / "plain.lance"
+    path = str(tmp_path / "plain.lance")
     lance.write_dataset(rows(5).select(["id", "customer"]), path)
     table = pennon.open(path)
     table.append([{"id": 5, "customer": "z"}])

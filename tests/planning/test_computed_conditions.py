@@ -78,7 +78,7 @@ def lower(row: dict) -> str | None:
         ),
         ("substring(country, 1, 1) = 'U' OR id = 1", lambda row: row["id"] in (0, 1, 5, 10), 5),
         ("country LIKE '_U' AND dec / 3 > 1", lambda row: row["id"] == 8 or row["id"] == 13, 1),
-        ("length(concat(country, s)) = 4", lambda row: row["country"] == "de", 5),
+        ("length(concat(country, s)) = 4", lambda row: row["country"] == "de", 4),
         ("replace(country, 'e') = 'd'", lambda row: row["country"] == "de", 1),
     ],
 )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pytest
 from tests.planning.exhaustive import Exhaustive, exhaustive
-from tests.properties.strategies import MICRO, compared, sql_literal
+from tests.strategies.predicates import MICRO, compared, sql_literal
 
 from pennon.planning.binding.bind import bind
 from pennon.planning.binding.source_columns import source_columns

@@ -243,6 +243,7 @@ def test_statistics_that_another_writer_left_behind_are_none(tmp_path: Path) -> 
     assert made.scan("id = 115").count_rows() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "stated"),
     [

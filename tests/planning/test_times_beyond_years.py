@@ -25,6 +25,7 @@ _TYPES = [pa.timestamp("us", "Asia/Tokyo"), pa.timestamp("us", "UTC"), pa.timest
 _SPECS = ["bucket(4, ts)", "multi_bucket(4, ts, id)", "ts", "days(ts)", "hour(ts)"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", _SPECS)
 @pytest.mark.parametrize("data_type", _TYPES, ids=str)
 def test_times_of_every_year_are_found(tmp_path: Path, spec: str, data_type: pa.DataType) -> None:

@@ -74,7 +74,7 @@ _predicate = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_predicate)
 def test_the_same_rows_pass(written: str) -> None:
     # the strings hold backslashes as they are in DataFusion, and as escapes in Spark

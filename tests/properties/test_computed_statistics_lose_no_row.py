@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.properties.strategies import SCHEMA, Row, order_key, rows, sql_literal
 from tests.properties.test_statistics_lose_no_row import Leaves, counted_leaf, manifest_rows
+from tests.strategies.predicates import SCHEMA, Row, order_key, rows, sql_literal
 
 from pennon.planning.binding.bind import bind
 from pennon.planning.binding.bound_predicate import conjuncts

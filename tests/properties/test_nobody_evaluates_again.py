@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.properties.strategies import TYPES, Row, predicates
-from tests.properties.strategies import VALUES as KNOWN
+from tests.strategies.predicates import TYPES, Row, predicates
+from tests.strategies.predicates import VALUES as KNOWN
 
 import pennon
 from pennon.namespace import PartitionedNamespace

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.present import present
-from tests.properties.strategies import Predicate, Row, compared, sql_literal, trees
+from tests.strategies.predicates import Predicate, Row, compared, sql_literal, trees
 from tests.transaction.lake import append, latest
 
 from pennon.catalog.configured_catalog import Catalog

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
-from tests.properties.strategies import SCHEMA, TYPES, Predicate, Row, predicates, rows
+from tests.strategies.predicates import SCHEMA, TYPES, Predicate, Row, predicates, rows
 
 from pennon.manifest.dataset.select import LeafQuery
 from pennon.manifest.table_layout import TableLayout

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.properties.strategies import SCHEMA, TYPES, Predicate, Row, order_key, predicates, rows
+from tests.strategies.predicates import SCHEMA, TYPES, Predicate, Row, order_key, predicates, rows
 
 from pennon.leaf.write.incoming_rows import ColumnCounting
 from pennon.manifest.format.column_statistics import (

@@ -10,7 +10,7 @@ import lance
 import pyarrow as pa
 from tests.pushdown.stated_nodes import output_of
 
-from pennon.execution import BatchStream, Fragment, LeafRead, Query, Relation, run
+from pennon.execution import BatchStream, Fragment, LeafRead, Relation, run
 from pennon.execution.engine import result_schema
 from pennon.plan import AggregateCall, Column, Group, Output, PlanNode, Project, Scan
 from pennon.pushdown import Semantics
@@ -51,12 +51,10 @@ def computed(
     nodes: Sequence[PlanNode], relations: Sequence[Relation], semantics: Semantics = ANSI
 ) -> pa.Table:
     """Run the whole plan as one fragment; its scans are the relations, in order."""
-    query = fragment_query(nodes, len(nodes) - 1, semantics)
+    query = fragment_query(nodes, len(nodes) - 1, semantics).select
     schemas = [relation_.schema for relation_ in relations]
     result_schema(schemas, query.sql, zone_offsets=query.zone_offsets)
-    stream: BatchStream = run(
-        Fragment(tuple(relations), Query(query.sql, query.schema, query.zone_offsets))
-    )
+    stream: BatchStream = run(Fragment(tuple(relations), query))
     return pa.Table.from_batches(stream.batches, stream.schema)
 
 

@@ -165,7 +165,7 @@ CONDITIONS = st.recursive(
 
 
 @pytest.mark.parametrize("held_bytes", [0, 64 << 20])
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=40, deadline=None)
 @given(rows=st.lists(ROWS, min_size=1, max_size=12), condition=CONDITIONS)
 def test_a_filter_keeps_the_rows_that_spark_keeps(
     held_bytes: int, rows: list[Row], condition: Condition

@@ -7,6 +7,7 @@ import pytest
 from tests.pushdown.computed import ANSI, grouped, scan_of
 from tests.pushdown.stated_nodes import call_of, output_of, sort_key_of
 
+from pennon.execution import Query, Relation
 from pennon.grouping.resolve.resolved_join import derive_keys
 from pennon.plan import Group, Limit, Opaque, Pass, Plan, PlanNode
 from pennon.predicate.condition import Declined
@@ -44,9 +45,9 @@ def test_why_a_candidate_was_refused_is_kept_for_its_root() -> None:
     ],
 )
 def test_what_datafusion_does_not_take_is_told(sql: str, kind: pa.DataType, why: str) -> None:
-    query = FragmentQuery(sql, (0,), (1,), pa.schema([("c1", kind)]))
+    query = FragmentQuery(Query(sql, pa.schema([("c1", kind)])), (0,))
     with pytest.raises(Declined, match=why):
-        check_planned(query, [ScanToken("/lake/t", SCHEMA, SCHEMA, (), {})])
+        check_planned(query, [ScanToken(Relation("/lake/t", (), SCHEMA, SCHEMA))])
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_what_parts_do_not_give_is_computed_of_the_rows(call: AggregateCall) -> 
         ),
     )
     keys = [output_of(21, "`c11`", pa.int64()), KEYS[2]]
-    of_rows = fragment_query([scan_of(ROWS), numbers, grouped(1, keys, [call])], 2, ANSI).sql
-    assert of_rows.count("GROUP BY") == 1
-    of_groups = fragment_query([scan_of(ROWS), numbers, grouped(1, keys, [CALLS[0]])], 2, ANSI).sql
-    assert of_groups.count("GROUP BY") == 2
+    of_rows = fragment_query([scan_of(ROWS), numbers, grouped(1, keys, [call])], 2, ANSI)
+    assert of_rows.select.sql.count("GROUP BY") == 1
+    of_groups = fragment_query([scan_of(ROWS), numbers, grouped(1, keys, [CALLS[0]])], 2, ANSI)
+    assert of_groups.select.sql.count("GROUP BY") == 2

@@ -120,8 +120,8 @@ ONE_SIDED = 4
 
 
 @pytest.mark.parametrize("join_type", JOINS)
-@pytest.mark.parametrize("options", ["_OPTIONS", "_SPILLING"])
-@hypothesis_settings(max_examples=20, deadline=None)
+@pytest.mark.parametrize("options", ["_OPTIONS", pytest.param("_SPILLING", marks=pytest.mark.slow)])
+@hypothesis_settings(max_examples=12, deadline=None)
 @given(data=sides(), is_old=st.booleans(), chosen=st.sampled_from(FILTERS), stated=ROW_COUNTS)
 def test_a_join_has_the_rows_of_spark(
     options: str,

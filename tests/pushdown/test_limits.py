@@ -94,7 +94,7 @@ def test_the_first_rows_are_those_of_spark(case: tuple) -> None:
     assert not Counter(map(repr, found)) - Counter(map(repr, given))
 
 
-@hypothesis_settings(max_examples=80, deadline=None)
+@hypothesis_settings(max_examples=50, deadline=None)
 @given(ordered(), st.tuples(st.integers(0, 12), st.booleans()))
 def test_the_rows_after_the_first_are_those_of_spark(case: tuple, cut: tuple[int, bool]) -> None:
     (table, keys, more), (skipped, is_cut) = case, cut

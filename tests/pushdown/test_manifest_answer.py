@@ -52,7 +52,7 @@ def answer(plan: ScanPlan, key: str, argument: str, kind: pa.DataType) -> pa.Tab
         Group(1, frozenset({at}), (), keys, calls, ()),
     ]
     found = manifest_answer(nodes, 2, {0: plan}, Semantics())
-    return None if found is None else rows_over(found.sql, {})
+    return None if found is None else rows_over(found.select.sql, {})
 
 
 @pytest.mark.parametrize("key", KINDS)
@@ -82,7 +82,7 @@ def test_columns_that_are_dropped_leave_the_rows_counted(plan: ScanPlan) -> None
         Group(1, frozenset(), (), (), calls, ()),
     ]
     found = present(manifest_answer(nodes, 2, {0: plan}, Semantics()))
-    assert rows_over(found.sql, {}).to_pylist() == [{"c11": 10, "c12": 2}]
+    assert rows_over(found.select.sql, {}).to_pylist() == [{"c11": 10, "c12": 2}]
 
 
 @pytest.mark.parametrize("name", ["c-1", "least1", "is_row"])
@@ -106,7 +106,7 @@ def test_a_column_of_any_name_leaves_the_rows_counted(tmp_path: Path, name: str)
     ]
     found = manifest_answer(nodes, 1, {0: made.scan().plan()}, Semantics())
     assert found is not None
-    assert rows_over(found.sql, {}).to_pylist() == [{"c2": 3, "c3": 10}]
+    assert rows_over(found.select.sql, {}).to_pylist() == [{"c2": 3, "c3": 10}]
 
 
 @pytest.mark.parametrize(
@@ -150,5 +150,5 @@ def test_what_all_times_of_a_partition_have_in_common_is_answered(
     found = manifest_answer(nodes, 1, {0: made.scan().plan()}, Semantics())
     assert (found is not None) == is_one
     if found is not None:
-        counts = [tuple(row.values())[1] for row in rows_over(found.sql, {}).to_pylist()]
+        counts = [tuple(row.values())[1] for row in rows_over(found.select.sql, {}).to_pylist()]
         assert sorted(counts) == [0, 4, 4]

@@ -100,7 +100,7 @@ def test_the_field_of_a_struct_is_null_where_the_struct_is() -> None:
     query = fragment_query(
         [scan_of(rows), Project(0, (output_of(2, "`c1`.`city`", pa.utf8()),))], 1, ANSI
     )
-    assert rows_over(query.sql, {"r0": rows})["c2"].to_pylist() == [None, "Ulm"]
+    assert rows_over(query.select.sql, {"r0": rows})["c2"].to_pylist() == [None, "Ulm"]
 
 
 def test_groups_by_the_field_of_a_struct(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_each_dimension_of_a_star_is_built() -> None:
     assert is_right(*nodes[:3])
     assert is_right(*nodes)
     assert not is_right(nodes[1], nodes[0], join(0, 1))
-    sql = fragment_query(nodes, 4, Semantics()).sql
+    sql = fragment_query(nodes, 4, Semantics()).select.sql
     assert sql.index("`r2`") < sql.index("`r1`") < sql.index("`r0`")
 
 

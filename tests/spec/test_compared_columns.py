@@ -38,16 +38,16 @@ def test_only_casts_that_keep_the_value_are_seen_through(
     keeps_value: bool,  # noqa: FBT001
 ) -> None:
     names = tuple(types.split())
-    column, plain = ComparedColumn(1, names, in_utc), ComparedColumn(2, names[-1:])
+    column, plain = ComparedColumn(names, in_utc), ComparedColumn(names[-1:])
     assert column.keeps_value is keeps_value
     assert ColumnComparison(column, plain).equates is keeps_value
     assert ColumnComparison(plain, column).equates is keeps_value
 
 
 def test_a_date_and_a_timestamp_are_compared_as_midnights() -> None:
-    date = ComparedColumn(1, ("date", "timestamp"))
-    moment, other = ComparedColumn(2, ("timestamp",)), ComparedColumn(3, ("timestamp_ntz",))
+    date = ComparedColumn(("date", "timestamp"))
+    moment, other = ComparedColumn(("timestamp",)), ComparedColumn(("timestamp_ntz",))
     assert ColumnComparison(date, moment).is_of_midnights
     assert ColumnComparison(moment, date).is_of_midnights
     assert not ColumnComparison(moment, other).is_of_midnights
-    assert not ColumnComparison(date, ComparedColumn(4, ("date",))).is_of_midnights
+    assert not ColumnComparison(date, ComparedColumn(("date",))).is_of_midnights

@@ -40,16 +40,16 @@ class Follower:
     def read(self, end: StreamPosition | None = None) -> list[int]:
         """Read the next batch, or one that was begun; gives the ids that it had."""
         end = self.end() if end is None else end
-        leaves, tasks = planned_batch(
+        leaves, assigned = planned_batch(
             self.began, self.position, end, self.options, num_tasks=3, max_bytes=1 << 20
         )
         rows = leaves.to_pylist()
         ids: list[int] = []
-        for piece in (piece for task in tasks for piece in task):
-            leaf = rows[piece.leaf]
+        for piece in assigned.to_pylist():
+            leaf = rows[piece["leaf"]]
             dataset = open_leaf(self.began.location, leaf["location"], leaf["read_version"])
             fragments = dataset.get_fragments()
-            chosen = fragments[slice(*piece.fragments)] if piece.fragments else fragments
+            chosen = fragments[piece["first_fragment"] : piece["end_fragment"]]
             ids += dataset.scanner(columns=["id"], fragments=chosen).to_table()["id"].to_pylist()
         self.position = StreamPosition.from_json(end.to_json())
         self.ids += ids

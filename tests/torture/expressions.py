@@ -15,8 +15,15 @@ import time
 from pathlib import Path
 from typing import Final
 
-from tests.spark.expressions.random_rows import SESSIONS, compared_with_spark
+from tests.pushdown.spark_answers import golden_lines
+from tests.spark.assert_join import conf
+from tests.spark.expressions.golden import UTC, ZONES
+from tests.spark.expressions.spark_expressions import Expressions, settings_of, zone_offsets_of
+from tests.strategies.edge_texts import pattern_calls
+from tests.strategies.edge_values import random_rows
 from tests.torture_session import torture_session
+
+from pennon.predicate.expressions import Semantics
 
 _PORTION: Final = 5_000
 
@@ -31,10 +38,17 @@ def main() -> int:
     with torture_session({}) as (spark, folder):
         for number in range(-(-options.rows // _PORTION)):
             seed, count = options.seed + number, min(_PORTION, options.rows - number * _PORTION)
-            for ansi, zone in SESSIONS:
+            lines = [*golden_lines(), *pattern_calls(random.Random(seed), 100)]  # noqa: S311
+            for ansi, zone in (*UTC, *ZONES):
                 started = time.monotonic()
                 place = Path(tempfile.mkdtemp(dir=folder))
-                compared = compared_with_spark(spark, place, (seed, count), ansi=ansi, zone=zone)
+                with conf(spark, settings_of(ansi=ansi, zone=zone)):
+                    over = Expressions.over(spark, random_rows(seed, count), place)
+                    offsets = () if zone == "UTC" else zone_offsets_of(spark, zone)
+                    semantics = Semantics(
+                        ansi, zone == "UTC", zone_offsets=offsets, in_fragments=True
+                    )
+                    compared = over.compare(lines, semantics)
                 seconds = time.monotonic() - started
                 print(f"{count} rows, ANSI {ansi}, {zone}, in {seconds:.0f} s", flush=True)
                 for expression, rows in compared.different.items():

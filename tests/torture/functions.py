@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from tests.torture.random_columns import RandomColumns
+from tests.strategies.random_columns import RandomColumns
 from tests.torture_session import torture_session
 
 from pennon.grouping.key_grouping import surrogate_of

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tests.spark.assert_join import EXECUTION, executed_plan, shuffles_in
+from tests.strategies.query_ends import random_query
 from tests.torture.least_shuffles import least_shuffles
-from tests.torture.query_ends import random_query
 from tests.torture_session import NOT_COMPILED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from tests.torture.random_queries import Query
-    from tests.torture.random_tables import Table
+    from tests.strategies.random_queries import Query
+    from tests.strategies.random_tables import Table
 
 # For the rows without partitioning; a query that needs more is left out.
 MOST_SECONDS = 120

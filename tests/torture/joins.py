@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.spark.joins.joined_rows import ROWS
+from tests.strategies.random_tables import random_tables
 from tests.torture.join_cases import FAST, Sessions, case_of, check
-from tests.torture.random_tables import random_tables
 from tests.torture_session import torture_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import SparkSession
+    from tests.strategies.random_tables import Table
     from tests.torture.join_cases import Case, Outcome
-    from tests.torture.random_tables import Table
 
 TABLES = 30
 DEPS = ("'a', 'b', NULL", "'b', 'c', NULL")

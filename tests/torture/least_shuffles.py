@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from tests.torture.field_meeting import meet
-from tests.torture.query_tree import (
+from tests.strategies.query_tree import (
     Beside,
     Grouped,
     Joined,
@@ -24,7 +23,8 @@ from tests.torture.query_tree import (
     United,
     Windowed,
 )
-from tests.torture.random_tables import Field, Table
+from tests.strategies.random_tables import Field, Table
+from tests.torture.field_meeting import meet
 
 _KEEPS_LEFT = ("inner", "left", "semi", "anti")
 _KEEPS_RIGHT = ("inner", "right")

@@ -21,8 +21,8 @@ import lance
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from tests.spark.assert_join import conf
+from tests.strategies.random_row_changes import COLUMNS, LAYOUTS, NAMES, rows, statement
 from tests.torture.held_statements import analyzed
-from tests.torture.random_row_changes import COLUMNS, LAYOUTS, NAMES, rows, statement
 from tests.torture_session import NOT_COMPILED, torture_session
 
 if TYPE_CHECKING:

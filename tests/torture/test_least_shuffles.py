@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.strategies.query_tree import Grouped, Joined, Leaf, Tree, United, Windowed
+from tests.strategies.random_tables import Table, random_tables
 from tests.torture.field_meeting import Field
 from tests.torture.join_cases import case_of
 from tests.torture.least_shuffles import least_shuffles
-from tests.torture.query_tree import Grouped, Joined, Leaf, Tree, United, Windowed
-from tests.torture.random_tables import Table, random_tables
 
 
 def bucket(count: int, column: str) -> Field:

@@ -18,7 +18,7 @@ from pennon.leaf import dataset as leaf_dataset
 from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.changes.row_changes import change_rows
 from pennon.leaf.read.metadata_columns import METADATA_COLUMNS
-from pennon.leaf.read.scan import scan_leaf
+from pennon.leaf.read.source import LeafSource
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import compact
 from pennon.maintenance.expire import expire
@@ -39,7 +39,9 @@ def found(snapshot: Snapshot, ids: Collection[int]) -> list[DeletedRows]:
     for leaf in snapshot.leaves().table.to_pylist():
         version = leaf["read_version"]
         dataset = lance.dataset(f"{snapshot.location}/{leaf['location']}", version=version)
-        for batch in scan_leaf(dataset, pa.schema([*snapshot.schema.arrow, *METADATA_COLUMNS])):
+        for batch in LeafSource(dataset).batches(
+            pa.schema([*snapshot.schema.arrow, *METADATA_COLUMNS])
+        ):
             mask = [id_ in ids for id_ in batch["id"].to_pylist()]
             rows.append(
                 batch.select([metadata_column.name for metadata_column in METADATA_COLUMNS]).filter(
@@ -116,7 +118,7 @@ def test_exactly_the_rows_go_that_are_named(tmp_path, count, copies):
     left = np.arange(40_000)
     for share in (count // 2, count - count // 2):  # the second time there are vectors already
         gone = numbers.choice(left, share, replace=False)
-        batches = list(scan_leaf(leaf, pa.schema([*schema, *METADATA_COLUMNS])))
+        batches = list(LeafSource(leaf).batches(pa.schema([*schema, *METADATA_COLUMNS])))
         ids = [batch.filter(pa.array(np.isin(batch["id"].to_numpy(), gone))) for batch in batches]
         for deleted in collect_deleted(ids):
             leaf = change_rows(leaf, deleted, (), schema, copies=copies)
@@ -128,7 +130,7 @@ def test_exactly_the_rows_go_that_are_named(tmp_path, count, copies):
     )
 
 
-def test_rows_of_a_leaf_with_blobs_are_marked_where_others_are_copied(tmp_path):
+def test_rows_with_blobs_are_copied_as_others_are(tmp_path):
     blob = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     rows = pa.table({"id": [1, 2, 3], "blob": [b"a", b"b" * 100_000, None]})
     rows = rows.cast(pa.schema([pa.field("id", pa.int64()), blob]))
@@ -138,6 +140,7 @@ def test_rows_of_a_leaf_with_blobs_are_marked_where_others_are_copied(tmp_path):
     after = change_rows(leaf, deleted, (), schema, copies=True)
     assert after.to_table(columns=["id"])["id"].to_pylist() == [2, 3]
     assert present(after.take_blobs("blob", indices=[0])[0]).read() == b"b" * 100_000
+    assert not any(fragment.metadata.deletion_file for fragment in after.get_fragments())
 
 
 def test_rows_of_a_leaf_that_is_not_there_are_refused(tmp_path):

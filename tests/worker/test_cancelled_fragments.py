@@ -55,7 +55,7 @@ def fragment_of(worker: Worker, root: Path, functions: list[dict] | None) -> dic
             nodes.append({"node": "scan", "columns": columns, **catalog})
         nodes.append(joined(0, 1, "inner"))
         if functions is not None:
-            grouped: dict = {"keys": [], "columns": [], "grouping": [], "functions": functions}
+            grouped: dict = {"grouping": [], "columns": [], "keys": [], "functions": functions}
             grouped |= {"outputs": [], "unknown": None}
             nodes.append({"node": "group", "child": 2, **grouped})
         reply = connection.request("derive_keys", nodes=nodes, **DERIVATION)

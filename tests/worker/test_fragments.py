@@ -107,9 +107,9 @@ def group(child: int, keys: list[tuple[int, str, str]], calls: list[dict] | None
     return {
         "node": "group",
         "child": child,
-        "keys": [text for _, text, _ in keys],
+        "grouping": [text for _, text, _ in keys],
         "columns": [[key, text, kind] for key, text, kind in keys],
-        "grouping": [[text, kind, 100 + key] for key, text, kind in keys],
+        "keys": [[100 + key, text, kind] for key, text, kind in keys],
         "functions": calls,
         "outputs": [],
         "unknown": None,
@@ -349,7 +349,7 @@ def test_a_key_that_is_missing_from_a_node_is_a_malformed_message(tables: Tables
     for name in joined(0, 1, "inner"):
         if name != "node":
             node = {key: value for key, value in joined(0, 1, "inner").items() if key != name}
-            with pytest.raises(WorkerFailed, match=f"JoinMessage has no field {name}"):
+            with pytest.raises(WorkerFailed, match=f"Join has no field {name}"):
                 tables.derive([tables.scan("orders", 1), tables.scan("items", 11), node])
 
 

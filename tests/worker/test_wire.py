@@ -13,8 +13,7 @@ from tests.worker.worker_client import compared, joined
 
 from pennon.errors import MalformedMessage
 from pennon.plan import Window
-from pennon.worker.messages.plan_messages import OPERATORS
-from pennon.worker.plans.plan_outline import decoded_plan
+from pennon.worker.plans.plan_outline import OPERATORS, decoded_plan
 from pennon.worker.wire.json_fields import decode, encode
 
 SHIM = Path(__file__).parents[2] / "jvm-shim/src/main/java/dev/pennon/spark"
@@ -25,8 +24,8 @@ DECLARED = {
 }
 REQUESTS = {request.__name__: request for request in wire_declaration.replies()}
 KEYED = {
-    "keys": ["(`c1` + 1)"],
-    **dict.fromkeys(("functions", "grouping", "outputs", "unknown")),
+    "grouping": ["(`c1` + 1)"],
+    **dict.fromkeys(("functions", "keys", "outputs", "unknown")),
     "columns": [],
 }
 RECORD = re.compile(r"\brecord (\w+)\(([^{]*?)\)\s*(?:implements [\w, ]+)?\{")
@@ -136,7 +135,7 @@ def test_an_operator_with_a_field_too_many_or_too_few_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "data_type",
-    [{}, {"type": "struct"}, {"type": "struct", "fields": [{"name": "a"}]}, {"type": "array"}],
+    [{"type": "struct"}, {"type": "struct", "fields": [{"name": "a"}]}, {"type": "array"}],
 )
 def test_an_operator_whose_type_is_of_no_form_is_malformed(data_type: object) -> None:
     project = {"node": "project", "child": 0, "expressions": [[1, "`c2`", data_type]]}
@@ -148,7 +147,7 @@ def test_an_operator_whose_type_is_of_no_form_is_malformed(data_type: object) ->
 def test_whether_a_function_of_a_window_ignores_nulls_is_said_beside_its_name(
     *, ignores_nulls: bool
 ) -> None:
-    path = wire_declaration.GOLDEN / "WindowMessage.json"
+    path = wire_declaration.GOLDEN / "Window.json"
     window = json.loads(path.read_text(encoding="utf-8"))
     (call,) = window["functions"]
     call |= {"name": "last_value", "ignores_nulls": ignores_nulls}
@@ -162,7 +161,7 @@ def test_whether_a_function_of_a_window_ignores_nulls_is_said_beside_its_name(
     ("operator", "shuffles"),
     [
         ({"node": "group", "child": 0, **KEYED}, True),
-        ({"node": "group", "child": 0, **KEYED, "keys": []}, False),
+        ({"node": "group", "child": 0, **KEYED, "grouping": []}, False),
         ({"node": "group_limit", "child": 0, "partition": ["`c1`"]}, True),
         ({"node": "group_limit", "child": 0, "partition": []}, False),
         ({"node": "opaque", "children": [0], "name": "Any", "of_groups": True}, True),

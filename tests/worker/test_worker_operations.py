@@ -102,10 +102,10 @@ def test_a_plan_is_refused_where_nobody_would_evaluate_a_predicate(driver: Drive
     table = driver.create(["shop", "orders"], [*ORDERS, field("price", "double")])
     asked = ["`id` IS NOT NULL", "`price` > CAST('1.5' AS DOUBLE)", "soundex(`region`) = 'x'"]
     plan = {"op": "plan_scan", "table": table["table"], "schema": table["schema"]}
-    driver.ask(**plan, predicates=asked, unrepeated=[0])
+    driver.ask(**plan, predicates=asked, fully_pushed=[0])
     for position in (1, 2):
         with pytest.raises(WorkerFailed, match="PREDICATE_NOT_EVALUABLE"):
-            driver.ask(**plan, predicates=asked, unrepeated=[0, position])
+            driver.ask(**plan, predicates=asked, fully_pushed=[0, position])
 
 
 def test_the_splits_that_come_with_a_plan_are_those_that_are_asked_for(driver: Driver) -> None:
@@ -357,29 +357,38 @@ def test_an_unknown_procedure_lists_the_known(driver: Driver, name: str, why: st
 
 def test_a_plan_of_many_partitions_is_quick() -> None:
 
-    from pennon.planning.splits import Piece
-    from pennon.worker.wire.tokens import Split, packed_column, split_column
+    from pennon.execution import LeafRead
+    from pennon.planning.splits import ASSIGNED
+    from pennon.worker.wire.tokens import leaf_reads, packed_splits, split_column, splits_of
+
+    def read(text: str) -> tuple[LeafRead, ...]:
+        return leaf_reads(splits_of(text), ("a > 1", "b > 1"))
 
     count = 100_000
     leaves = pa.table(
         {
+            "object_id": pa.array([f"leaf {at}" for at in range(count)]),
             "location": pa.array([f"0a1b2c3d_v1${at:016}$dataset" for at in range(count)]),
             "read_version": pa.array([2**63 + at for at in range(count)], pa.uint64()),
             "residual": pa.array([at % 3 - 1 for at in range(count)], pa.int32()),
         }
     )
     splits = split_column(leaves)
-    (split,) = Split.from_json(splits[7].as_py())
-    assert split == Split(leaves["location"][7].as_py(), 2**63 + 7, 0)
-    pieces = [[Piece(7, None, 1)], [Piece(8, (0, 3), 1), Piece(9, None, 1)]]
-    packed = [Split.from_json(split) for split in packed_column(leaves, pieces).to_pylist()]
+    (split,) = read(splits[7].as_py())
+    assert split == LeafRead(leaves["location"][7].as_py(), 2**63 + 7, "a > 1")
+    pieces = [(0, 0, 7, None, None), (0, 1, 8, 0, 3), (0, 1, 8, 3, 4), (0, 1, 9, None, None)]
+    rows = pa.Table.from_pylist([dict(zip(ASSIGNED.names, it, strict=True)) for it in pieces])
+    tasks = packed_splits(leaves, rows.cast(ASSIGNED))
+    assert tasks["object_id"].to_pylist() == ["leaf 7", "leaf 8,leaf 9"]
+    packed = [read(split) for split in tasks["split"].to_pylist()]
     assert packed[0] == (split,)
-    assert [(read_.version - 2**63, read_.fragments) for read_ in packed[1]] == [
-        (8, (0, 3)),
-        (9, None),
+    assert [(one.version, one.fragments) for one in packed[1]] == [
+        (2**63 + 8, (0, 3)),
+        (2**63 + 8, (3, 4)),
+        (2**63 + 9, None),
     ]
     counts = pa.array([5 if at == 8 else None for at in range(count)], pa.int64())
     counted = split_column(leaves.append_column("num_rows", counts)).to_pylist()
-    assert [Split.from_json(counted[at])[0].num_rows for at in (7, 8)] == [None, 5]
+    assert [read(counted[at])[0].num_rows for at in (7, 8)] == [None, 5]
     odd = pa.table({"location": ['a"b\\c\n'], "read_version": [1], "residual": [-1]})
-    assert Split.from_json(split_column(odd)[0].as_py())[0].location == 'a"b\\c\n'
+    assert read(split_column(odd)[0].as_py())[0].location == 'a"b\\c\n'

@@ -9,7 +9,7 @@ import hashlib
 import json
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -23,16 +23,17 @@ from pennon.worker.messages.messages import (
     WriteDeletesReply,
     WriteReply,
 )
-from pennon.worker.messages.plan_messages import OPERATORS
 from pennon.worker.messages.scan_messages import (
     DeriveKeys,
     DeriveKeysReply,
     Read,
-    ReadReply,
     RunFragment,
+    StreamReply,
 )
+from pennon.worker.plans.plan_outline import OPERATORS
 from pennon.worker.requests.operations import _DRIVER, REPEATABLE
 from pennon.worker.wire.framing import StreamEnd
+from pennon.worker.wire.json_fields import SPELLINGS, declared_fields
 
 ROOT = Path(__file__).parents[2]
 IN_JAR = ROOT / "jvm-shim/src/main/resources/dev/pennon/spark/worker/wire.json"
@@ -41,9 +42,9 @@ IN_PACKAGE = ROOT / "python/pennon/worker/wire/protocol.py"
 GOLDEN = ROOT / "tests/golden/wire"
 
 STREAMED: Mapping[type[Any], type[Any]] = {
-    Read: ReadReply,
-    RunFragment: ReadReply,
-    ReadMetadata: ReadReply,
+    Read: StreamReply,
+    RunFragment: StreamReply,
+    ReadMetadata: StreamReply,
     Write: WriteReply,
     WriteDeletes: WriteDeletesReply,
     DeriveKeys: DeriveKeysReply,
@@ -66,17 +67,15 @@ UNASKED = (StreamEnd, Jvm, *OPERATORS.values())
 
 def declared(message: type[Any]) -> Iterator[tuple[str, Any]]:
     """The fields of a message by their keys in JSON, with their annotations."""
-    hints = get_type_hints(message)
-    for field in fields(message):
-        yield str(field.metadata.get("key", field.name)), hints[field.name]
+    for key, (_, annotation) in declared_fields(message).items():  # type: ignore[arg-type]
+        yield key, annotation
 
 
 def type_texts(message: type[Any]) -> dict[str, str]:
     """The fields of a message, what tells it from others too, as ``Wire.java`` reads them."""
-    stated = {field.name: field.metadata for field in fields(message)}
     texts = dict.fromkeys(tag(message), "string")
-    for (key, annotation), metadata in zip(declared(message), stated.values(), strict=True):
-        texts[key] = metadata.get("type") or type_text(annotation)
+    for key, (field, annotation) in declared_fields(message).items():  # type: ignore[arg-type]
+        texts[key] = field.metadata.get("type") or type_text(annotation)
     return texts
 
 
@@ -100,6 +99,8 @@ def parts(message: type[Any]) -> Iterator[type[Any]]:
 
 
 def _within(annotation: Any) -> Iterator[type[Any]]:
+    if annotation in SPELLINGS:
+        return
     if is_dataclass(annotation):
         yield from parts(annotation)  # type: ignore[arg-type]
     for argument in get_args(annotation):
@@ -109,6 +110,8 @@ def _within(annotation: Any) -> Iterator[type[Any]]:
 def type_text(annotation: Any) -> str:
     """Spell a type as ``Wire.java`` reads it."""
     arguments = get_args(annotation)
+    if annotation in SPELLINGS:
+        return SPELLINGS[annotation].type
     if get_origin(annotation) is types.UnionType:
         (one,) = (member for member in arguments if member is not types.NoneType)
         return type_text(one) + "?"
@@ -186,21 +189,21 @@ OBJECTS: Mapping[str, object] = {
     "StageTable.mode": "create_or_replace",
     "PublishTable.mode": "create_or_replace",
     "DeriveKeys.nodes": [{"node": "one_row"}],
-    "ScanColumnMessage.type": STRUCT,
-    "ProjectMessage.expressions": [[4, "`1` + 1", "long"]],
-    "JoinMessage.type": "inner",
-    "JoinMessage.broadcast": "left",
-    "ComparedMessage.types": ["integer", "long"],
-    "GroupMessage.columns": [[3, "`c1`", "long"]],
-    "AggregateCallMessage.name": "sum",
-    "AggregateCallMessage.argument_type": "integer",
-    "AggregateCallMessage.type": "long",
-    "GroupMessage.grouping": [["`1`", "long", 3]],
-    "GroupMessage.outputs": [[6, "`5` + 1", "long"]],
-    "WindowCallMessage.type": "integer",
-    "WindowMessage.outputs": [[6, "`5`", "integer"]],
-    "UnionMessage.columns": [[3, 1, 2]],
-    "ExpandMessage.expressions": [[4, ["`1`", None], "long"]],
+    "Column.type": STRUCT,
+    "Project.expressions": [[4, "`1` + 1", "long"]],
+    "Join.type": "inner",
+    "Join.broadcast": "left",
+    "ComparedColumn.types": ["integer", "long"],
+    "Group.columns": [[3, "`c1`", "long"]],
+    "AggregateCall.name": "sum",
+    "AggregateCall.argument_type": "integer",
+    "AggregateCall.type": "long",
+    "Group.keys": [[3, "`1`", "long"]],
+    "Group.outputs": [[6, "`5` + 1", "long"]],
+    "WindowCall.type": "integer",
+    "Window.outputs": [[6, "`5`", "integer"]],
+    "Union.columns": [[3, 1, 2]],
+    "Expand.expressions": [[4, ["`1`", None], "long"]],
 }
 
 
@@ -217,6 +220,8 @@ def sample(message: type[Any]) -> dict[str, object]:
 
 def _value(annotation: Any, key: str, at: int) -> object:
     arguments = get_args(annotation)
+    if annotation in SPELLINGS:
+        return f"the {key}"
     if get_origin(annotation) is types.UnionType:
         return _value(arguments[0], key, at)
     if get_origin(annotation) is tuple:

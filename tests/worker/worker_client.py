@@ -61,7 +61,7 @@ ORDINARY: dict[str, dict[str, object]] = {
     "stage_table": {"partitioning": [], "properties": {}, "mode": "create"},
     "plan_scan": {
         "predicates": [],
-        "unrepeated": [],
+        "fully_pushed": [],
         "options": {},
         "row_change": False,
         "time_zone": "UTC",

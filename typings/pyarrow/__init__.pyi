@@ -59,6 +59,27 @@ class DataType:
 
 class BaseExtensionType(DataType):
     storage_type: DataType
+    extension_name: str
+
+class ExtensionType(BaseExtensionType):
+    def __arrow_ext_serialize__(self) -> bytes: ...
+
+class FixedShapeTensorType(BaseExtensionType):
+    shape: list[int]
+    dim_names: list[str] | None
+    permutation: list[int] | None
+
+class OpaqueType(BaseExtensionType):
+    type_name: str
+    vendor_name: str
+
+def uuid() -> BaseExtensionType: ...
+def json_(storage_type: DataType = ...) -> BaseExtensionType: ...
+def bool8() -> BaseExtensionType: ...
+def opaque(
+    storage_type: DataType, type_name: str, vendor_name: str
+) -> BaseExtensionType: ...
+def fixed_shape_tensor(value_type: DataType, shape: Sequence[int]) -> BaseExtensionType: ...
 
 class Field:
     name: str
@@ -289,6 +310,11 @@ class StructArray(Array):
         memory_pool: object = None,
         type: DataType | None = None,
     ) -> StructArray: ...
+
+class ExtensionArray(Array):
+    storage: Array
+    @staticmethod
+    def from_storage(typ: BaseExtensionType, storage: Array) -> ExtensionArray: ...
 
 class ChunkedArray:
     type: DataType

@@ -1,4 +1,4 @@
-"""Lance's own memory of files, one per storage identity: manifests, schemas, indexes.
+"""Lance's own memory of files and its clients of stores, one per storage identity.
 
 A dataset that is opened with a session of its own reads anew what the last one has read, and costs
 five times as much to open. What Lance remembers of a version goes by the tag of its file, too: a
@@ -7,13 +7,31 @@ dataset made anew at the place of another one is not taken for it.
 
 from __future__ import annotations
 
-from typing import Final
+import struct
+import tempfile
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final
 
 import lance
+from lance.file import LanceFileSession
 
-from pennon.caching.cache import Cache, TableKey
+from pennon.caching.cache import Cache, TableKey, storage_identity
 
-__all__ = ["forget_sessions", "lance_session", "limit_sessions"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "copied_versions",
+    "file_session",
+    "forget_sessions",
+    "lance_session",
+    "limit_sessions",
+    "manifest_in",
+    "near",
+]
 
 _SESSIONS: Final = 4
 # Beside a pool of queries, what Lance remembers is a part of it at most.
@@ -67,6 +85,206 @@ def lance_session(storage: str) -> lance.Session:
     )
 
 
+# The client of a store is dear to make, and each has connections of its own.
+_clients: Final[Cache[LanceFileSession]] = Cache("stores", max_bytes=64, weigh=lambda _: 1)
+
+
+def file_session(place: str, storage_options: Mapping[str, str] | None = None) -> LanceFileSession:
+    """Give the client by which all threads of the process ask for files below a place.
+
+    Args:
+        place: Path or URL.
+        storage_options: Given to Lance.
+    """
+    key = TableKey(place.rstrip("/"), 0, "", storage_identity(storage_options))
+    return _clients.find(
+        key, lambda: LanceFileSession(place, storage_options=dict(storage_options or {}) or None)
+    )
+
+
 def forget_sessions() -> None:
     """Drop what Lance remembers, for all storage identities."""
     _sessions.forget(lambda _: True)
+
+
+# Copies of the files of ``__manifest`` on a store, from which its rows are read.
+#
+# Lance asks for each part of each file, and again for each query. The files of a version are small
+# and never change, so that one request each brings them, side by side, and the next version needs
+# those that are new.
+
+_MOST_COPIED: Final = 8 << 20
+_MOST_IN_FOLDER: Final = 64 << 20
+_AT_ONCE: Final = 32
+_LAST_VERSION: Final = (1 << 64) - 1
+_FIRST_DETACHED: Final = 1 << 63
+# The end of a manifest's file: where the manifest begins, the format's version, and who wrote it.
+_FOOTER: Final = struct.Struct("<QHH4s")
+_LENGTH: Final = struct.Struct("<I")
+_MAGIC: Final = b"LANC"
+
+
+def manifest_in(content: bytes) -> bytes | None:
+    """Give the manifest in a file of one; None where the file is not as Lance writes it."""
+    if len(content) < _FOOTER.size:
+        return None
+    start, _, _, magic = _FOOTER.unpack_from(content, len(content) - _FOOTER.size)
+    if magic != _MAGIC or start + _LENGTH.size > len(content):
+        return None
+    (length,) = _LENGTH.unpack_from(content, start)
+    manifest = content[start + _LENGTH.size :][:length]
+    return manifest if len(manifest) == length else None
+
+
+class _Copies:
+    """A folder of copies of a dataset's files; it goes when nobody reads it any more."""
+
+    def __init__(self, uri: str, options: Mapping[str, str]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="pennon-")
+        self._place = Path(self._folder.name)
+        self._session = file_session(uri, options)
+        self._lock = Lock()
+        self._brought: dict[str, Future[int]] = {}
+        self.num_bytes = 0
+        for name in ("data", "_deletions", "_versions"):
+            (self._place / name).mkdir()
+
+    def bring(self, paths: Sequence[str]) -> set[str]:
+        """Copy the files that are not here yet; give those that could not be had."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool, self._lock:
+            missing = [path for path in dict.fromkeys(paths) if path not in self._brought]
+            for path in missing:
+                self._brought[path] = pool.submit(self._copied, path)
+        asked = {path: self._brought.get(path) for path in paths}
+        lost = {path for path, copy in asked.items() if copy is None or copy.exception()}
+        with self._lock:
+            for path in lost:
+                self._brought.pop(path, None)
+            self.num_bytes += sum(
+                self._brought[path].result() for path in missing if path not in lost
+            )
+        return lost
+
+    def _copied(self, path: str) -> int:
+        copy = self._place / path
+        self._session.download_file(path, str(copy))
+        return copy.stat().st_size
+
+    def opened(self, version: int, manifest: bytes | None = None) -> lance.LanceDataset | None:
+        """Open a version of which all files are here; without a manifest that of its file."""
+        file = self._place / _version_path(version)
+        if manifest is None:
+            manifest = manifest_in(file.read_bytes())
+            if manifest is None:
+                return None
+        else:
+            file.touch()  # Lance looks whether it is there
+        dataset = lance.LanceDataset(
+            str(self._place), version, serialized_manifest=manifest, session=lance_session("")
+        )
+        dataset._copies = self  # type: ignore[attr-defined]  # noqa: SLF001 - keeps the folder
+        return dataset
+
+
+_COPIES: Final[Cache[_Copies]] = Cache("copies of manifests", max_bytes=16, weigh=lambda _: 1)
+_NEAR: Final[Cache[lance.LanceDataset]] = Cache("copied versions", max_bytes=64, weigh=lambda _: 1)
+
+
+def near(
+    manifest: lance.LanceDataset, key: TableKey, options: Mapping[str, str]
+) -> lance.LanceDataset:
+    """Give a version of ``__manifest`` to read rows of: on a store copies of small files.
+
+    Args:
+        manifest: The version.
+        key: The namespace at that version.
+        options: The storage options.
+    """
+    if "://" not in key.location:
+        return manifest
+    kept = _NEAR.peek(key)
+    if kept is not None:
+        return kept
+    if manifest.has_stable_row_ids or manifest.describe_indices():
+        return manifest
+    num_bytes = _bytes_of(manifest)
+    if num_bytes is None or num_bytes > _MOST_COPIED:
+        return manifest
+    uri, place = str(manifest.uri), TableKey(key.location, 0, "", key.storage)
+    try:
+        copies = _COPIES.find(place, lambda: _Copies(uri, options))
+        if copies.num_bytes > _MOST_IN_FOLDER:
+            copies = _Copies(uri, options)
+            _COPIES.keep(place, copies)
+        is_here = not copies.bring(_files_of(manifest))
+        stated = manifest._ds.serialized_manifest()  # noqa: SLF001
+        copied = copies.opened(int(manifest.version), stated) if is_here else None
+    except (OSError, RuntimeError, ValueError):  # Lance reads it where it is, or says why not
+        return manifest
+    if copied is not None:
+        _NEAR.keep(key, copied)
+    return manifest if copied is None else copied
+
+
+def copied_versions(
+    manifest: lance.LanceDataset,
+    versions: Iterable[int],
+    options: Mapping[str, str],
+    *,
+    with_rows: bool,
+) -> dict[int, lance.LanceDataset]:
+    """Open versions of a dataset on a store as copies, which are brought side by side.
+
+    Args:
+        manifest: The dataset at any version.
+        versions: Which.
+        options: The storage options.
+        with_rows: Whether the files of their rows are brought, too.
+
+    Returns:
+        Those that could be had; none where they are many megabytes.
+    """
+    if "://" not in str(manifest.uri):
+        return {}
+    asked = list(versions)
+    opened: dict[int, lance.LanceDataset] = {}
+    try:
+        copies = _Copies(str(manifest.uri), options)
+        lost = copies.bring([_version_path(version) for version in asked])
+        for version in asked:
+            dataset = None if _version_path(version) in lost else copies.opened(version)
+            if dataset is not None:
+                opened[version] = dataset
+        if not with_rows:
+            return opened
+        sizes = [_bytes_of(dataset) for dataset in opened.values()]
+        if None in sizes or max(map(int, filter(None, sizes)), default=0) > _MOST_COPIED:
+            return {}
+        gone = copies.bring([path for dataset in opened.values() for path in _files_of(dataset)])
+    except (OSError, RuntimeError, ValueError):  # as it is without copies
+        return {}
+    return {v: dataset for v, dataset in opened.items() if gone.isdisjoint(_files_of(dataset))}
+
+
+def _version_path(version: int) -> str:
+    name = f"d{version}" if version >= _FIRST_DETACHED else str(_LAST_VERSION - version)
+    return f"_versions/{name}.manifest"
+
+
+def _files_of(dataset: lance.LanceDataset) -> list[str]:
+    return [
+        path
+        for fragment in dataset.get_fragments()
+        for path in (
+            *(f"data/{file.path}" for file in fragment.metadata.files),
+            *filter(None, [fragment.deletion_file()]),
+        )
+    ]
+
+
+def _bytes_of(dataset: lance.LanceDataset) -> int | None:
+    """The bytes of a version's data files; None where they are not told, or are elsewhere."""
+    files = [file for part in dataset.get_fragments() for file in part.metadata.files]
+    sizes = [file.file_size_bytes for file in files if file.base_id is None]
+    known = [int(size) for size in sizes if size is not None]
+    return sum(known) if len(known) == len(files) else None

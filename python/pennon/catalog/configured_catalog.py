@@ -20,11 +20,12 @@ from pennon.errors import (
     ExecutionUnknown,
     NamespaceHasNoManifest,
     ReadOptionNotSupported,
+    SchemeNotSupported,
     StorageFailure,
     UnknownSetting,
     WriteOptionNotSupported,
 )
-from pennon.manifest.dataset.storage import open_manifest
+from pennon.manifest.dataset.storage import address, open_manifest
 from pennon.settings import (
     EXECUTION,
     IMPLEMENTATION,
@@ -44,6 +45,7 @@ __all__ = [
     "WriteMode",
     "check_options",
     "check_read_options",
+    "check_storage_options",
     "known_properties",
     "misspelling_of",
     "near_name",
@@ -129,6 +131,7 @@ class Catalog:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", absolute_place(self.root))
+        check_storage_options(self.storage)
 
     @property
     def is_local(self) -> bool:
@@ -228,13 +231,13 @@ def is_local(place: str) -> bool:
 
 
 def plain_path(place: str) -> str:
-    """Turn a ``file:`` URL, with one slash or three, into a path; leave all else as it is.
+    """Turn a ``file:`` URL, with one slash or three, into a path; take s3a and s3n for s3.
 
     Example:
-        >>> plain_path("file:///data/my%20lake"), plain_path("file:/data/lake")
-        ('/data/my lake', '/data/lake')
+        >>> plain_path("file:///data/my%20lake"), plain_path("s3a://bucket/lake")
+        ('/data/my lake', 's3://bucket/lake')
     """
-    return unquote(urlsplit(place).path) if place.startswith(_FILE) else place
+    return unquote(urlsplit(place).path) if place.startswith(_FILE) else address(place)
 
 
 def absolute_place(place: str) -> str:
@@ -242,6 +245,7 @@ def absolute_place(place: str) -> str:
 
     Raises:
         ArgumentRefused: It begins with the home of a user that is not known.
+        SchemeNotSupported: Lance has no store of the URL's scheme.
 
     Example:
         >>> absolute_place("/data/../lake/"), absolute_place("s3://bucket/lake/")
@@ -250,6 +254,11 @@ def absolute_place(place: str) -> str:
     text = plain_path(place)
     if text and is_local(text):
         text = os.path.abspath(_at_home(text))  # noqa: PTH100 - keeps `..` out
+    scheme = text.partition("://")[0].lower()
+    if "://" in text and scheme not in _SCHEMES:
+        meant = _MEANT_BY.get(scheme)
+        near = f"did you mean {meant}" if meant else f"those it has are {', '.join(_SCHEMES[:8])}"
+        raise SchemeNotSupported(place=text, scheme=scheme, near=near)
     return text.rstrip("/") or text
 
 
@@ -282,6 +291,86 @@ def stated_place(place: str | os.PathLike[str], parameter: str = "path") -> str:
             function="pennon", parameter=parameter, why="it is empty", expected="a path or URL"
         )
     return absolute_place(text)
+
+
+# Stores that Lance has, and their options.
+#
+# object_store passes over an option that it does not know: a misspelt key is no key at all, and the
+# request goes out as nobody's. Names are lower case there, in any letters here. Those of the stores
+# behind the prefixes are not listed.
+
+_SCHEMES: Final = (
+    *("s3", "gs", "az", "abfss", "oss", "cos", "tos", "hf", "goosefs", "s3+ddb"),
+    *("memory", "shared-memory", "file", "file+uring", "file-object-store"),
+)
+_MEANT_BY: Final = {"gcs": "gs", "azure": "az", **dict.fromkeys(("abfs", "wasb", "wasbs"), "abfss")}
+_OF_CLIENT: Final = (
+    "allow_http allow_invalid_certificates connect_timeout default_content_type http1_only"
+    " http2_keep_alive_interval http2_keep_alive_timeout http2_keep_alive_while_idle"
+    " http2_max_frame_size http2_only pool_idle_timeout pool_max_idle_per_host"
+    " proxy_ca_certificate proxy_excludes proxy_url randomize_addresses request_timeout timeout"
+    " user_agent client_max_retries client_retry_timeout download_retry_count"
+    " expires_at_millis refresh_offset_millis"
+)
+_OF_S3: Final = (
+    "access_key_id secret_access_key session_token token region default_region endpoint"
+    " endpoint_url endpoint_url_s3 endpoint_url_sts bucket bucket_name"
+    " virtual_hosted_style_request unsigned_payload"
+    " checksum_algorithm metadata_endpoint imdsv1_fallback skip_signature s3_express request_payer"
+    " disable_tagging copy_if_not_exists conditional_put container_credentials_relative_uri"
+    " container_credentials_full_uri container_authorization_token_file web_identity_token_file"
+    " role_arn role_session_name server_side_encryption sse_kms_key_id sse_bucket_key_enabled"
+    " sse_customer_key_base64 disable_bulk_delete profile allow_http"
+)
+_OF_GS: Final = (
+    "service_account service_account_path service_account_key bucket bucket_name base_url"
+    " application_credentials skip_signature storage_token"
+)
+_OF_AZURE: Final = (
+    "account_name account_key access_key master_key storage_account_name storage_account_key"
+    " storage_access_key storage_master_key client_id client_secret tenant_id authority_id"
+    " authority_host storage_client_id storage_client_secret storage_tenant_id"
+    " storage_authority_id storage_authority_host sas_key sas_token storage_sas_key"
+    " storage_sas_token storage_token token bearer_token storage_use_emulator use_emulator"
+    " endpoint storage_endpoint msi_endpoint identity_endpoint msi_resource_id object_id"
+    " federated_token_file use_fabric_endpoint use_azure_cli skip_signature container_name"
+    " disable_tagging fabric_token_service_url fabric_workload_host fabric_session_token"
+    " fabric_cluster_identifier storage_account_host"
+)
+_PREFIXES: Final = {"aws_": _OF_S3, "google_": _OF_GS, "azure_": _OF_AZURE}
+_STORAGE_OPTIONS: Final = frozenset(
+    {
+        *(name for names in (_OF_CLIENT, *_PREFIXES.values()) for name in names.split()),
+        *(prefix + name for prefix, names in _PREFIXES.items() for name in names.split()),
+    }
+)
+_OTHER_STORES: Final = ("lance_", "oss_", "cos_", "tos_", "hf_", "goosefs_", "opendal_", "headers.")
+
+
+def check_storage_options(options: Iterable[str]) -> None:
+    """Refuse a storage option that no store has.
+
+    Args:
+        options: Their names.
+
+    Raises:
+        UnknownSetting: It names the nearest option there is, and no value.
+
+    Example:
+        >>> check_storage_options(["aws_region", "AWS_ENDPOINT", "allow_http"])
+        >>> check_storage_options(["aws_secret_acces_key"])
+        Traceback (most recent call last):
+            ...
+        pennon.errors.UnknownSetting: [UNKNOWN_SETTING] Cannot set storage option \
+aws_secret_acces_key: a catalog has no option of that name, did you mean aws_secret_access_key. \
+Write one that it has, or leave it out.
+    """
+    for option in options:
+        lowered = option.lower()
+        if lowered not in _STORAGE_OPTIONS and not lowered.startswith(_OTHER_STORES):
+            meant = near_name(lowered, sorted(_STORAGE_OPTIONS))
+            near = "and neither has a store" if meant is None else f"did you mean {meant}"
+            raise UnknownSetting(name=f"storage option {option}", near=near)
 
 
 # What a session says of the execution of queries that read the tables of its catalogs.

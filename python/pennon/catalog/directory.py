@@ -33,6 +33,7 @@ from pennon.errors import (
     NamespaceChangeRefused,
     NamespaceNotEmpty,
     NamespaceNotFound,
+    PennonError,
     RootNotUsable,
     TableAlreadyExists,
     TableNotFound,
@@ -399,7 +400,9 @@ class Directory:
         except upstream_errors.LanceNamespaceError as error:
             raise self._refused(action, name, error) from error
 
-    def _refused(self, action: str, name: Name, error: Exception) -> CatalogRefused:
+    def _refused(self, action: str, name: Name, error: Exception) -> PennonError:
+        if is_of_storage(error):
+            return storage_failure(action, self.catalog.full_name(name), error)
         return CatalogRefused(
             action=action, object=self.catalog.full_name(name), reason=_one_line(error)
         )

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import LeafTypeMismatch, PennonError
-from pennon.leaf import scan_leaf
+from pennon.leaf import LeafSource
 from pennon.manifest.draft import DraftColumn
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.values.time_units import EPOCH
@@ -279,13 +279,7 @@ def _paths(source_ids: Sequence[int], schema: NamespaceSchema) -> list[tuple[str
 
 
 def _first_rows(dataset: lance.LanceDataset, columns: pa.Schema, most: int) -> pa.Table:
-    batches = []
-    left = most
-    for batch in scan_leaf(dataset, columns):
-        batches.append(batch.slice(0, left))
-        left -= batch.num_rows
-        if left <= 0:
-            break
+    batches = list(LeafSource(dataset).batches(columns, limit=most))
     if not batches:
         return columns.empty_table()
     return pa.Table.from_batches(batches).combine_chunks()
@@ -344,7 +338,7 @@ def _may_hide_nulls(
             continue
         is_null = exp.Is(this=exp.column(path[0], quoted=True), expression=exp.Null())
         column = pa.schema([schema.arrow.field(path[0])])
-        batches = scan_leaf(dataset, column, is_null.sql(dialect=DataFusion))
+        batches = LeafSource(dataset).batches(column, is_null.sql(dialect=DataFusion), limit=1)
         if any(batch.num_rows for batch in batches):
             return True
     return False

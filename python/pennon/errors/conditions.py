@@ -345,6 +345,13 @@ class ManifestMetadataLost(PennonError, condition="MANIFEST_METADATA_LOST", sql_
     )
 
 
+PropertiesInSchema = condition(
+    "PROPERTIES_IN_SCHEMA",
+    "55000",
+    "Cannot read {location}: its schema and partition specs stand in the metadata of the Arrow"
+    " schema of its __manifest, where Daft writes them, and not in the table's metadata, where the"
+    " specification has them. Run `pennon repair {location}`, which copies them there.",
+)
 ManifestColumnsLost = condition(
     "MANIFEST_COLUMNS_LOST",
     "55000",
@@ -454,6 +461,12 @@ LeafFolderTaken = condition(
     "Cannot make leaf {leaf} of table {table}: its folder holds a dataset of another writer, with"
     " {num_rows} rows and the columns {columns}, that the table does not name. Move it to another"
     " folder, or delete it if nobody needs it, then write again.",
+)
+PartitionValueUnknown = condition(
+    "PARTITION_VALUE_UNKNOWN",
+    "58030",
+    "Cannot read leaf {leaf} of table {table}: it lacks a column of which the partition has the"
+    " value, and no version of the table that is left names the leaf. Read a version that is left.",
 )
 LeafReadAtReference = condition(
     "LEAF_READ_AT_REFERENCE",

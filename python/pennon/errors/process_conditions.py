@@ -81,6 +81,12 @@ UnknownSetting = condition(
     "Cannot set {name}: a catalog has no option of that name, {near}. Write one that it has, or"
     " leave it out.",
 )
+SchemeNotSupported = condition(
+    "SCHEME_NOT_SUPPORTED",
+    "0A000",
+    "Cannot use {place}: Lance has no store of the scheme {scheme}, {near}. Copy the data to one"
+    " that it has, or mount it as a folder.",
+)
 DemoDataNotFound = condition(
     "DEMO_DATA_NOT_FOUND",
     "58000",

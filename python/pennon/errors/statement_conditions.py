@@ -441,3 +441,63 @@ StreamColumnsChanged = condition(
     "Cannot read version {version} of {table} into the columns that the stream began with: column"
     " {column} {what}. Start the stream again, with its checkpoint.",
 )
+
+
+# Searches by vectors.
+
+
+class NotVectorColumn(PennonError, condition="NOT_A_VECTOR_COLUMN", sql_state="42804"):
+    """The column that is searched is none of vectors."""
+
+    template = (
+        "Cannot search {table} by {column}: {why}, and vectors are lists of one size, of floating"
+        " point numbers or bytes. Name one of {columns}, or make a column with the table property"
+        " '{name}.arrow.fixed-size-list.size'."
+    )
+
+
+VectorDimensionMismatch = condition(
+    "VECTOR_DIMENSION_MISMATCH",
+    "22000",
+    "Cannot search {table} by {column}: the query has {given} elements, and the column's vectors"
+    " have {expected}. Give {expected} numbers, of the same model as the column's.",
+)
+QueryVectorRefused = condition(
+    "QUERY_VECTOR_REFUSED",
+    "22023",
+    "Cannot search {table} by {column}: {why}. Give {dimension} finite numbers, or several lists"
+    " of so many.",
+)
+SearchOptionRefused = condition(
+    "SEARCH_OPTION_REFUSED",
+    "22023",
+    "Cannot search {table} with {option} = {value}: it is {why}. Give {expected}.",
+)
+
+
+class IndexAlreadyExists(PennonError, condition="INDEX_ALREADY_EXISTS", sql_state="42710"):
+    """The table has an index of the name already."""
+
+    template = (
+        "Cannot create index {name} on {table}: it has one of that name. Choose another name, or"
+        " drop that one first."
+    )
+
+
+class IndexNotFound(PennonError, condition="INDEX_NOT_FOUND", sql_state="42704"):
+    """The table has no index of the name."""
+
+    template = "Cannot find index {name} of {table}: it has {known}. Name one of these."
+
+
+class IndexRefused(PennonError, condition="INDEX_REFUSED", sql_state="0A000"):
+    """An index cannot be of such a kind, or of such a column."""
+
+    template = "Cannot create index {name} on {table}: {why}. {advice}."
+
+
+IndexOptionRefused = condition(
+    "INDEX_OPTION_REFUSED",
+    "22023",
+    "Cannot create index {index} with the option {option} = {value}: {why}. Give {expected}.",
+)

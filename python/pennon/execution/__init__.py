@@ -2,7 +2,7 @@
 
 from pennon.execution.batches import BatchStream
 from pennon.execution.fragment import (
-    KEPT,
+    NO_PRUNING_KEY,
     Fragment,
     LeafPruning,
     LeafRead,
@@ -14,7 +14,7 @@ from pennon.execution.fragment import (
 from pennon.execution.run import run, run_ahead
 
 __all__ = [
-    "KEPT",
+    "NO_PRUNING_KEY",
     "BatchStream",
     "Fragment",
     "LeafPruning",

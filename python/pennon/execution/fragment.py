@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import lance
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.leaf import KeptRows, LeafViews, open_leaf, scan_view
+from pennon.leaf import KeptRows, LeafSource, LeafViews, open_leaf
 from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.leaf.read.row_keys import RowKeys
 from pennon.predicate.condition import and_all, operands
@@ -135,40 +134,6 @@ class LeafRead:
     num_rows: int | None = None
     steps: RareFirst | None = None
 
-    def scanned(
-        self,
-        dataset: lance.LanceDataset,
-        views: LeafViews,
-        *,
-        num_at_once: int = 1,
-        counted: Callable[[int, int], None] | None = None,
-        keys: RowKeys | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Stream the rows.
-
-        Args:
-            dataset: The leaf, opened.
-            views: What is requested of it.
-            num_at_once: How many scans are read side by side.
-            counted: Told before the end how many rows were looked at, and the bytes read for them.
-            keys: What rows are requested; None for all.
-
-        Raises:
-            LeafTypeMismatch: A stored type does not promote to the requested one.
-            LeafMissing: The leaf's files are gone.
-        """
-        return scan_view(
-            dataset,
-            views,
-            self.residual,
-            fragments=self.fragments,
-            num_at_once=num_at_once,
-            location=self.location,
-            constants=self.constants,
-            counted=counted,
-            keys=keys,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Relation:
@@ -195,11 +160,10 @@ class Relation:
     identity: str = ""
     keys: RowKeys | None = None
 
-    def opened(self, leaf: LeafRead) -> lance.LanceDataset:
+    def opened(self, leaf: LeafRead) -> LeafSource:
         """Open one of the leaves at its version."""
-        return open_leaf(
-            self.namespace, leaf.location, leaf.version, self.storage_options, self.identity
-        )
+        at = (leaf.location, leaf.version, self.storage_options, self.identity)
+        return LeafSource(open_leaf(self.namespace, *at), leaf.location, leaf.constants)
 
     def kept_rows(self, views: LeafViews) -> KeptRows | None:
         """Give what is kept of the leaves' rows; None where not all columns or rows are requested.
@@ -248,7 +212,7 @@ class ReplicatedPart:
     query: Query
 
 
-KEPT: Final = 1 << 31
+NO_PRUNING_KEY: Final = 1 << 31
 """The key of a leaf that a pruning says nothing of: it is no hash."""
 
 
@@ -261,8 +225,8 @@ class LeafPruning:
         part: Number of the part.
         columns: Names of the part's columns, in the order of the transform's.
         transform: What is computed of their values.
-        keys: The hash of what each leaf has of that; None where that is NULL; ``KEPT`` for a leaf
-            of another spec.
+        keys: The hash of what each leaf has of that; None where that is NULL;
+            ``NO_PRUNING_KEY`` for a leaf of another spec.
     """
 
     relation: int

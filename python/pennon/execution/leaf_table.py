@@ -26,20 +26,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import finalize
 
-import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import PartitionExpressionFailed
 from pennon.execution.batches import StreamWork
-from pennon.execution.fragment import KEPT, RareFirst
+from pennon.execution.fragment import NO_PRUNING_KEY, RareFirst
 from pennon.execution.memory import pool_bytes
 from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import LeafViews
 from pennon.leaf.read.leaf_view import arrow_cast, lacking
 from pennon.leaf.read.metadata_columns import is_metadata_column
-from pennon.leaf.read.scan import late_columns
+from pennon.leaf.read.source import late_columns
 from pennon.leaf.schema.reconciliation import stream_schema, stream_type
 from pennon.predicate.condition import Comparison, Operator, condition, quoted_columns
 from pennon.predicate.dialect import DataFusion, read_condition
@@ -127,10 +126,10 @@ def _possible_keys(pruning: LeafPruning, rows: ReplicatedRows) -> set[int | None
     table = pa.Table.from_batches(rows.batches, rows.schema).select(names)
     values = table.drop_null().group_by(names).aggregate([])
     if not values.num_rows:
-        return {KEPT}
+        return {NO_PRUNING_KEY}
     sources = [values.column(name) for name in pruning.columns]
     try:
-        return {KEPT, *murmur3(pruning.transform.apply(sources)).to_pylist()}
+        return {NO_PRUNING_KEY, *murmur3(pruning.transform.apply(sources)).to_pylist()}
     except (PartitionExpressionFailed, pa.ArrowInvalid) as error:
         # No leaf has such a row, or it could not have been written (an hour has to fit an INT); it
         # is no reason to fail.
@@ -423,22 +422,22 @@ def register_relation(
     views = LeafViews(relation.schema, relation.namespace_schema)
     selects: dict[int, _Select | None] = {}  # by views that are kept meanwhile
     for leaf in relation.leaves:
-        dataset = relation.opened(leaf)
-        view = views.of(dataset, leaf.residual)
+        source = relation.opened(leaf)
+        view = views.of(source.dataset, leaf.residual)
         if view.is_empty:
             continue
         called = f"{name}_{len(parts)}"
         if id(view) not in selects:
             is_closed = not pushes_filters or "\0" in (view.condition or "")
-            is_early = taken.keeps_many or late_columns(dataset, view) is False
+            is_early = taken.keeps_many or late_columns(source.dataset, view) is False
             selects[id(view)] = _read_by_provider(view, is_early=is_early, is_closed=is_closed)
         select = selects[id(view)]
         if leaf.fragments is not None or select is None:
-            scanned = _counted(leaf.scanned(dataset, views), work)
-            _register_scanned(context, called, scanned, views.schema)
+            scanned = source.batches(views, leaf.residual, fragments=leaf.fragments)
+            _register_scanned(context, called, _counted(scanned, work), views.schema)
             parts.append(_Select.of(quoted_columns(names)).from_(called))
             continue
-        context.register_table(called, lance.FFILanceTableProvider(dataset))
+        context.register_table(called, source.table_provider())
         parts.append(select.from_(called))
     if not parts:
         register_empty(context, f"{name}_none", relation.schema)
@@ -542,7 +541,7 @@ def _read_by_provider(view: LeafView, *, is_early: bool, is_closed: bool) -> _Se
         is_early: Whether its filter had better come after all rows.
         is_closed: Whether no filter may reach Lance.
     """
-    if not all(map(_is_expressible, view.matches)):
+    if not view.is_provided or not all(map(_is_expressible, view.matches)):
         return None
     columns = {match.expected.name: _column(match) for match in view.matches}
     if view.condition is None:

@@ -19,7 +19,7 @@ from pennon.errors import InternalError, PredicateNotEvaluable, UnknownColumn
 from pennon.execution.batches import BatchStream, StreamWork, at_once, merged
 from pennon.execution.fragment import Fragment, LeafRead, LeafReading, Relation, read_by_lance
 from pennon.leaf import LeafViews
-from pennon.leaf.read.scan import LEAF_BYTES
+from pennon.leaf.read.source import LEAF_BYTES
 from pennon.predicate.condition import Declined, Semantics
 from pennon.predicate.dialect import DataFusion, shortened_predicate
 from pennon.predicate.expressions import typed_expression
@@ -28,9 +28,7 @@ from pennon.predicate.parse import parse_with_lists
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import lance
-
-    from pennon.leaf import KeptRows
+    from pennon.leaf import KeptRows, LeafSource
 
 __all__ = ["ComputedColumns", "run_ahead"]
 
@@ -200,9 +198,8 @@ def _begin(
 
 def _scan_ahead(relation: Relation, way: _Way, leaf: LeafRead) -> Iterator[pa.RecordBatch]:
     try:
-        dataset = relation.opened(leaf)
-        reading = way.reading
-        batches = replace(leaf, residual=reading.residual).scanned(dataset, reading.views)
+        source, reading = relation.opened(leaf), way.reading
+        batches = source.batches(reading.views, reading.residual, fragments=leaf.fragments)
         if way.query is None:
             yield from batches
             return
@@ -268,14 +265,15 @@ def _scan(relation: Relation) -> BatchStream:
         opened = at_once(relation.opened, relation.leaves)
         pieces = list(_fragments_of(zip(relation.leaves, opened, strict=True)))
         streams = [
-            leaf.scanned(
-                dataset,
+            source.batches(
                 views,
+                leaf.residual,
+                fragments=leaf.fragments,
                 num_at_once=len(pieces),
                 counted=work.add_scan,
                 keys=relation.keys,
             )
-            for leaf, dataset in pieces
+            for leaf, source in pieces
         ]
         return BatchStream(views.schema, merged(streams, relation.order), work)
     kept = relation.kept_rows(views)
@@ -285,7 +283,13 @@ def _scan(relation: Relation) -> BatchStream:
     scans = [
         _keeping(
             leaf,
-            leaf.scanned(next(opened), views, counted=work.add_scan, keys=relation.keys),
+            next(opened).batches(
+                views,
+                leaf.residual,
+                fragments=leaf.fragments,
+                counted=work.add_scan,
+                keys=relation.keys,
+            ),
             kept,
         )
         if rows is None
@@ -328,16 +332,16 @@ def _keeping(
 
 
 def _fragments_of(
-    leaves: Iterable[tuple[LeafRead, lance.LanceDataset]],
-) -> Iterator[tuple[LeafRead, lance.LanceDataset]]:
+    leaves: Iterable[tuple[LeafRead, LeafSource]],
+) -> Iterator[tuple[LeafRead, LeafSource]]:
     """Take leaves apart: a fragment's rows are sorted, those of two are not."""
-    for leaf, dataset in leaves:
-        first, end = leaf.fragments or (0, len(dataset.get_fragments()))
+    for leaf, source in leaves:
+        first, end = leaf.fragments or (0, len(source.dataset.get_fragments()))
         if end - first == 1 and leaf.fragments is None:
-            yield leaf, dataset
+            yield leaf, source
             continue
         for at in range(first, end):
-            yield replace(leaf, fragments=(at, at + 1)), dataset
+            yield replace(leaf, fragments=(at, at + 1)), source
 
 
 def coalesced(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,7 @@
 """Reads many small leaves into memory at once, as few tables.
 
 A table of its own costs DataFusion 3 ms per leaf (a SELECT, a plan, a scan), and a filter that it
-hands to Lance's provider fetches the columns late (``leaf/read/scan.py``). Reading the rows
+hands to Lance's provider fetches the columns late (``leaf/read/source.py``). Reading the rows
 here costs neither, and shows how much a filter leaves. Lance's own filter costs as much as reading
 a thousand rows, so DataFusion filters the rows of the smallest leaves, all those of one filter
 together, and what is read of these whole is kept for the next query. What is held is bounded by its
@@ -22,16 +22,16 @@ import pyarrow as pa
 from pennon.execution.batches import at_once, row_bytes
 from pennon.execution.fragment import LeafReading, read_all_of
 from pennon.leaf import LeafViews
-from pennon.leaf.read.scan import LEAF_BYTES
+from pennon.leaf.read.source import LEAF_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import lance
     from sqlglot import exp
 
     from pennon.execution.batches import StreamWork
     from pennon.execution.fragment import LeafRead, Query, Relation
+    from pennon.leaf import LeafSource
 
 __all__ = ["MANY_ROWS", "count_rows", "is_grouped", "may_exceed", "rows_at_once"]
 
@@ -170,19 +170,19 @@ class _Reader:
 
     def _filtered(self, leaf: LeafRead, most_bytes: int) -> _Rows | None:
         """Read what a filter leaves of a leaf; None where that has too many bytes."""
-        dataset = self._relation.opened(leaf)
+        source = self._relation.opened(leaf)
         if leaf.steps is not None:
             way = self._ways.get(leaf.steps.rest)
-            if way is not None and way.views.of(dataset).is_unchecked:
+            if way is not None and way.views.of(source.dataset).is_unchecked:
                 steps = leaf.steps
-                return self._read(dataset, leaf, steps.rare, steps.rest, most_bytes)
-        return self._read(dataset, leaf, leaf.residual, None, most_bytes)
+                return self._read(source, leaf, steps.rare, steps.rest, most_bytes)
+        return self._read(source, leaf, leaf.residual, None, most_bytes)
 
     def _is_many(self, leaf: LeafRead, rows: _Rows | None, most_bytes: int) -> bool:
         """Whether a filter kept more than a few of a leaf's rows; None: more than fit."""
         if rows is not None:
             return _FEW * sum(batch.num_rows for batch in rows.batches) > rows.num_scanned
-        num_rows = row_count(self._relation.opened(leaf), leaf)
+        num_rows = self._relation.opened(leaf).num_rows(leaf.fragments)
         return _FEW * most_bytes > num_rows * row_bytes(self._relation.schema.types)
 
     def _find(self, leaf: LeafRead) -> _Rows | None:
@@ -200,20 +200,23 @@ class _Reader:
         """Read a leaf that is small; None for any other, and where there is no room left."""
         if self._left <= 0:
             return None
-        dataset = self._relation.opened(leaf)
-        num_rows = dataset.count_rows()
+        source = self._relation.opened(leaf)
+        num_rows = source.num_rows()
         way = self._ways.get(leaf.residual)
         if way is not None and way.condition is not None:
             num_bytes = num_rows * row_bytes(way.views.schema.types)
-            if num_bytes <= min(TINY_BYTES, SMALL_BYTES) and way.views.of(dataset).is_unchecked:
-                return self._read(dataset, leaf, None, leaf.residual, SMALL_BYTES)
+            if (
+                num_bytes <= min(TINY_BYTES, SMALL_BYTES)
+                and way.views.of(source.dataset).is_unchecked
+            ):
+                return self._read(source, leaf, None, leaf.residual, SMALL_BYTES)
         if num_rows * row_bytes(self._relation.schema.types) > SMALL_BYTES:
             return None
-        return self._read(dataset, leaf, leaf.residual, None, SMALL_BYTES)
+        return self._read(source, leaf, leaf.residual, None, SMALL_BYTES)
 
     def _read(
         self,
-        dataset: lance.LanceDataset,
+        source: LeafSource,
         leaf: LeafRead,
         residual: str | None,
         left: str | None,
@@ -228,12 +231,12 @@ class _Reader:
         schema = views.schema.remove_metadata()
         batches: list[pa.RecordBatch] = []
         num_bytes = 0
-        for batch in replace(leaf, residual=residual).scanned(dataset, views):
+        for batch in source.batches(views, residual, fragments=leaf.fragments):
             num_bytes += batch.nbytes
             if num_bytes > most_bytes:
                 return None
             batches.append(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
-        return _Rows(left, batches, num_bytes, row_count(dataset, leaf))
+        return _Rows(left, batches, num_bytes, source.num_rows(leaf.fragments))
 
     def _hold(self, rows: _Rows) -> bool:
         if rows.num_bytes > self._left:
@@ -248,20 +251,6 @@ class _Reader:
             self.held[rows.residual] = held
         held.batches.extend(rows.batches)
         return True
-
-
-def row_count(dataset: lance.LanceDataset, leaf: LeafRead) -> int:
-    """Count the rows of the part of a leaf that is read, filters left out.
-
-    Args:
-        dataset: The leaf, opened.
-        leaf: What of it is read.
-    """
-    if leaf.fragments is None:
-        return int(dataset.count_rows())
-    return sum(
-        fragment.count_rows() for fragment in dataset.get_fragments()[slice(*leaf.fragments)]
-    )
 
 
 # How many rows queries read, which bounds how many groups they make, and their batches' size.
@@ -333,4 +322,4 @@ def _counts(relations: Sequence[Relation]) -> Iterator[int]:
 def _count(relation: Relation, leaf: LeafRead) -> int:
     if leaf.num_rows is not None and leaf.fragments is None:
         return leaf.num_rows
-    return row_count(relation.opened(leaf), leaf)
+    return relation.opened(leaf).num_rows(leaf.fragments)

@@ -22,7 +22,7 @@ from pennon.grouping.key_grouping import surrogates
 from pennon.grouping.resolve.group_tree import group_tree, needed_keys, splittable_scans
 from pennon.grouping.resolve.verdict import expression_fails, too_few_groups
 from pennon.plan import Scan
-from pennon.planning.splits import OPEN_COST_BYTES, Piece
+from pennon.planning.splits import ASSIGNED, OPEN_COST_BYTES, assigned, leaf_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -229,17 +229,25 @@ _UNFAIR: Final = 1.5
 _SHUFFLE_COST: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DividedKey:
     """A key whose leaves in one scan are divided.
 
     Args:
         scan: The position of that scan.
-        tasks: The pieces of each task.
+        pieces: The leaves and ranges of leaves, as ``leaf_pieces`` gives them.
+        tasks: The number of each one's task, in ascending order.
     """
 
     scan: int
-    tasks: tuple[tuple[Piece, ...], ...]
+    pieces: pa.Table
+    tasks: Numbers
+
+    @property
+    def task_bytes(self) -> list[int]:
+        """The bytes of each task."""
+        sizes: list[float] = np.bincount(self.tasks, self.pieces["num_bytes"].to_numpy()).tolist()
+        return list(map(int, sizes))
 
 
 def large_keys(num_bytes: Numbers, target: TaskTarget) -> list[int]:
@@ -276,15 +284,14 @@ def divide(
     repeated = sum(sizes.values()) - sizes[scan]
     # What every task repeats should not outweigh what it has for itself by much.
     piece_bytes = max(_small(target), total // (2 * target.parallelism), repeated // 2)
-    pieces = _pieces(members[scan], piece_bytes)
-    parts = min(-(-sizes[scan] // piece_bytes), len(pieces))
+    own = members[scan]
+    pieces = leaf_pieces(own.leaves, own.num_bytes, own.num_fragments, piece_bytes)
+    parts = min(-(-sizes[scan] // piece_bytes), pieces.num_rows)
     if parts <= 1:
         return None
-    bins = pack_keys(np.array([piece.num_bytes for piece in pieces], dtype=np.int64), parts)
-    tasks: list[list[Piece]] = [[] for _ in range(parts)]
-    for piece, number in zip(pieces, bins.tolist(), strict=True):
-        tasks[number].append(piece)
-    return DividedKey(scan, tuple(tuple(task) for task in tasks))
+    bins = pack_keys(np.maximum(1, pieces["num_bytes"].to_numpy()), parts)
+    order = np.argsort(bins, kind="stable")
+    return DividedKey(scan, pieces.take(order), bins[order])
 
 
 def is_slower_than_a_shuffle(
@@ -306,24 +313,6 @@ def is_slower_than_a_shuffle(
 
 def _small(target: TaskTarget) -> int:
     return target.max_bytes // 2
-
-
-def _pieces(leaves: MemberLeaves, piece_bytes: int) -> list[Piece]:
-    pieces: list[Piece] = []
-    for leaf, size, count in zip(
-        leaves.leaves.tolist(),
-        leaves.num_bytes.tolist(),
-        leaves.num_fragments.tolist(),
-        strict=True,
-    ):
-        parts = min(count, -(-size // piece_bytes))
-        if parts <= 1:
-            pieces.append(Piece(leaf, None, max(1, size)))
-            continue
-        for part in range(parts):
-            fragments = (count * part // parts, count * (part + 1) // parts)
-            pieces.append(Piece(leaf, fragments, max(1, size // parts)))
-    return pieces
 
 
 # How one key group is read: which leaves, which keys are divided, which share a task.
@@ -377,7 +366,7 @@ class BalancedGroup:
         tasks = sizes[self.whole_keys].tolist()
         for key, divided in self.divided.items():
             repeated = int(sizes[key] - self.members[divided.scan].key_bytes[key])
-            tasks += [sum(piece.num_bytes for piece in task) + repeated for task in divided.tasks]
+            tasks += [num_bytes + repeated for num_bytes in divided.task_bytes]
         return is_slower_than_a_shuffle(self.num_keys, tasks, int(sizes.sum()), self.target)
 
     @property
@@ -401,8 +390,8 @@ class BalancedGroup:
         first = int(task_of_key.max(initial=-1)) + 1
         parts: dict[int, list[int]] = {}
         for key, divided in self.divided.items():
-            parts[key] = list(range(first, first + len(divided.tasks)))
-            first += len(divided.tasks)
+            parts[key] = list(range(first, first + len(divided.task_bytes)))
+            first += len(parts[key])
         return task_of_key, parts
 
 
@@ -451,27 +440,14 @@ def _sum(numbers: Sequence[Numbers]) -> Numbers:
     return total
 
 
-ASSIGNED: Final = pa.schema(
-    {
-        "scan": pa.int32(),
-        "key": pa.int64(),
-        "leaf": pa.int32(),
-        "first_fragment": pa.int32(),
-        "end_fragment": pa.int32(),
-    }
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """The keys of every scan that gets a derived key.
 
     Args:
         keys: What is derived; it may be less than the plan would allow.
-        rows: One row per scan, key and leaf (``ASSIGNED``), the rows of a scan together, and among
-            them those of a key: scan and leaf are positions, in the plan's nodes and in the scan's
-            chosen partitions, the leaf NULL where there is nothing to read; fragments are the first
-            and the one after the last, by position, NULL for the whole leaf.
+        rows: What is read under each key (``ASSIGNED``), the rows of a scan together, and among
+            them those of a key.
         notes: For each scan, what EXPLAIN says about its groups.
         declined: Scans that are shuffled: because it is faster, and what they would report by
             themselves is as coarse, or onto scans that stay.
@@ -554,20 +530,19 @@ def _rows(
     is_whole = ~np.isin(members.keys, list(parts))
     tables = [_by_task(scan, task_of_key[members.keys[is_whole]], members.leaves[is_whole])]
     for key, names in parts.items():
-        for name, pieces in zip(names, divided[key].tasks, strict=True):
-            if divided[key].scan == scan:
-                leaves = np.array([piece.leaf for piece in pieces], np.int64)
-                fragments = [piece.fragments for piece in pieces]
-            else:
-                leaves = members.of_key(key).leaves
-                fragments = [None] * len(leaves)
-            tables.append(_table(scan, np.full(len(leaves), name), leaves, fragments))
+        if divided[key].scan == scan:
+            pieces = divided[key].pieces
+            tasks = np.array(names)[divided[key].tasks]
+            tables.append(assigned(scan, tasks, pieces["leaf"].to_numpy(), pieces))
+            continue
+        leaves = members.of_key(key).leaves
+        tables += [assigned(scan, np.full(len(leaves), name), leaves) for name in names]
     return pa.concat_tables(tables)
 
 
 def _with_missing(scan: int, rows: pa.Table, tasks: Numbers) -> pa.Table:
     """Add tasks that read nothing of a scan."""
-    nothing = _table(scan, tasks, np.zeros(len(tasks), np.int64))
+    nothing = assigned(scan, tasks, np.zeros(len(tasks), np.int64))
     nothing = nothing.set_column(2, ASSIGNED.field("leaf"), pa.nulls(len(tasks), pa.int32()))
     return pa.concat_tables([rows, nothing]).sort_by("key")
 
@@ -575,27 +550,7 @@ def _with_missing(scan: int, rows: pa.Table, tasks: Numbers) -> pa.Table:
 def _by_task(scan: int, tasks: Numbers, leaves: Numbers) -> pa.Table:
     """Put the rows of a task together, and tasks in the order into which Spark sorts them."""
     order = np.argsort(tasks, kind="stable")
-    return _table(scan, tasks[order], leaves[order])
-
-
-def _table(
-    scan: int,
-    tasks: Numbers,
-    leaves: Numbers,
-    fragments: Sequence[tuple[int, int] | None] | None = None,
-) -> pa.Table:
-    none = pa.nulls(len(leaves), pa.int32())
-    first, end = none, none
-    if fragments is not None:
-        first, end = (
-            pa.array(
-                [None if fragment is None else fragment[at] for fragment in fragments], pa.int32()
-            )
-            for at in (0, 1)
-        )
-    positions = pa.array(np.full(len(leaves), scan, np.int32))
-    columns = [positions, pa.array(tasks), pa.array(leaves.astype(np.int32)), first, end]
-    return pa.Table.from_arrays(columns, schema=ASSIGNED)
+    return assigned(scan, tasks[order], leaves[order])
 
 
 def _note(

@@ -4,24 +4,59 @@ In strong mode the manifest names the version; in weak mode it is the newest of 
 A dataset at a version never changes, so opened ones are kept for all threads of the process. A
 kept one of a small leaf costs about 10 KB and saves half of the time in which it is read; what
 Lance remembers of the files of all of them has one bound.
+
+Where another writer's leaf lacks the source column of an identity field, its rows have the
+partition's value there, and not NULL.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 import lance
+import pyarrow as pa
 from lance.file import LanceFileSession
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
-from pennon.caching.lance_sessions import forget_sessions, lance_session
-from pennon.errors import LeafMissing, LeafReadAtReference, StorageFailure, StoreSettingInvalid
-from pennon.manifest.dataset.storage import is_not_found, storage_failure
+from pennon.caching.lance_sessions import (
+    file_session,
+    forget_sessions,
+    lance_session,
+    manifest_in,
+)
+from pennon.errors import (
+    DraftLayout,
+    LeafMissing,
+    LeafReadAtReference,
+    NamespaceHasNoManifest,
+    NotPartitionedNamespace,
+    PartitionValueUnknown,
+    StorageFailure,
+    StoreSettingInvalid,
+)
+from pennon.leaf.schema.reconciliation import leaf_matching, shared_fields
+from pennon.manifest.dataset.storage import (
+    address,
+    is_not_found,
+    storage_failure,
+    version_numbers,
+)
+from pennon.manifest.format.column_statistics import LeafIndex
+from pennon.manifest.snapshot import Snapshot
 from pennon.settings import STORE_LEAVES, from_environment
+from pennon.spec.partition_spec import leaf_prefix
+from pennon.spec.schema import field_id_of
+from pennon.spec.write_order import with_initial_default
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "FIRST_DETACHED",
@@ -30,7 +65,9 @@ __all__ = [
     "check_is_main",
     "drop_dataset",
     "forget_opened",
+    "keep_opened",
     "leaf_failure",
+    "leaf_indexes",
     "leaf_key",
     "leaf_missing",
     "leaf_uri",
@@ -38,6 +75,8 @@ __all__ = [
     "open_leaf",
     "open_own_leaf",
     "resolve_reference",
+    "side_by_side",
+    "with_partition_values",
 ]
 
 FIRST_DETACHED: Final = 1 << 63
@@ -45,10 +84,14 @@ FIRST_DETACHED: Final = 1 << 63
 _DATASET_BYTES: Final = 10 << 10
 _FRAGMENT_BYTES: Final = 1 << 10
 _OPENED_BYTES: Final = 96 << 20
+_Done = TypeVar("_Done")
 _MAIN: Final = "main"
 _SAYS_STORAGE: Final = "LanceError(IO)"
 # Beyond so many files of a folder it is listed: a request each takes longer.
 _MOST_ASKED_FOR: Final = 16
+# A leaf's files on a store are asked for once in so many seconds by a process that builds on it.
+_ASKED_AGAIN_SECONDS: Final = 3600
+_checked: Final[Cache[bool]] = Cache("leaves with files", max_bytes=1 << 16, weigh=lambda _: 1)
 _opened: Final[Cache[lance.LanceDataset]] = Cache(
     "opened leaves",
     max_bytes=_OPENED_BYTES,
@@ -84,9 +127,11 @@ def leaf_uri(root: str, location: str) -> str:
     Example:
         >>> leaf_uri("/data/orders/", "1a2b3c4d_v1$dataset")
         '/data/orders/1a2b3c4d_v1$dataset'
+        >>> leaf_uri("s3://lake/orders", "s3a://old/orders/v1$dataset")
+        's3://old/orders/v1$dataset'
     """
     if "://" in location or location.startswith("/"):
-        return location
+        return address(location)
     return f"{root.rstrip('/')}/{location}"
 
 
@@ -110,6 +155,24 @@ def leaves_at_once(root: str, *, on_disk: int) -> int:
     if not stated.isascii() or not stated.isdecimal() or not int(stated):
         raise StoreSettingInvalid(setting=STORE_LEAVES.name, value=stated)
     return int(stated)
+
+
+def side_by_side(root: str, work: Callable[[str], _Done], leaves: Sequence[str]) -> Iterator[_Done]:
+    """Do something for each leaf, of a store for several at a time; the first failure ends it.
+
+    Args:
+        root: Path or URL of the partitioned namespace.
+        work: Does it.
+        leaves: The leaves.
+
+    Returns:
+        What it gives, in their order.
+    """
+    with ThreadPoolExecutor(leaves_at_once(root, on_disk=1)) as pool:
+        try:
+            yield from pool.map(work, leaves)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def open_leaf(
@@ -200,8 +263,30 @@ def _open(
     storage_options: Mapping[str, str] | None,
     storage: str,
 ) -> lance.LanceDataset:
+    dataset = _read(root, location, version, storage_options, storage)
+    _PLACES[dataset] = _Place(root, location.partition(_OF_BRANCH)[0], storage_options)
+    return dataset
+
+
+def _read(
+    root: str,
+    location: str,
+    version: int | None,
+    storage_options: Mapping[str, str] | None,
+    storage: str,
+) -> lance.LanceDataset:
     uri = leaf_uri(root, location)
     options = dict(storage_options) if storage_options else None
+    if "://" in uri and "://" not in location and version is not None and version >= FIRST_DETACHED:
+        manifest = _manifest(root, f"{location}/_versions/d{version}.manifest", options)
+        if manifest is not None:
+            return lance.LanceDataset(
+                uri,
+                version,
+                storage_options=options,
+                serialized_manifest=manifest,
+                session=lance_session(storage),
+            )
     try:
         return lance.dataset(
             uri, version=version, storage_options=options, session=lance_session(storage)
@@ -213,6 +298,147 @@ def _open(
             raise storage_failure("read", uri, error) from error
         at = "its newest version" if version is None else f"version {version}"
         raise LeafMissing(leaf=location, table=root, version=at) from error
+
+
+# The partition's value of a column that a leaf lacks, though an identity field is made of it.
+#
+# Other writers leave such columns out, as Hive does. Pennon never does, and its leaves state their
+# fields' ids. So the manifest is asked for leaves alone that state none, by their location: what it
+# says of one is the same in all versions.
+
+_OF_BRANCH: Final = "/tree/"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a leaf was opened."""
+
+    root: str
+    location: str
+    storage_options: Mapping[str, str] | None
+
+
+_PLACES: Final[WeakKeyDictionary[lance.LanceDataset, _Place]] = WeakKeyDictionary()
+_VALUES: Final[Cache[Mapping[str, Mapping[int, pa.Scalar]]]] = Cache(
+    "values of identity fields", max_bytes=32 << 20, weigh=lambda leaves: 1000 * len(leaves)
+)
+
+
+def made_of(dataset: lance.LanceDataset, before: lance.LanceDataset) -> lance.LanceDataset:
+    """Give a version of a leaf that was made of another one, which the manifest names."""
+    if before in _PLACES:
+        _PLACES[dataset] = _PLACES[before]
+    return dataset
+
+
+def with_partition_values(columns: pa.Schema, dataset: lance.LanceDataset) -> pa.Schema:
+    """Give a namespace's columns as the rows of a leaf have them.
+
+    Args:
+        columns: All columns, with their ids.
+        dataset: The leaf, as ``open_leaf`` gave it.
+
+    Returns:
+        The columns themselves; where the leaf is another writer's and lacks a column that an
+        identity field is made of, this one with the partition's value as its initial default.
+
+    Raises:
+        PartitionValueUnknown: No version of the table that is left names the leaf.
+
+    Spec: "Partition Spec", "Schema".
+    """
+    stored, place = shared_fields(dataset), _PLACES.get(dataset)
+    if place is None or any(field.stated_id is not None for field in stored.fields):
+        return columns
+    lacking = leaf_matching(columns, stored).lacking
+    values = _identity_values(place) if lacking else {}
+    if not lacking & values.keys():
+        return columns
+    filled = [
+        with_initial_default(column, values[field_id])
+        if (field_id := field_id_of(column)) in values and field_id in lacking
+        else column
+        for column in columns
+    ]
+    return pa.schema(filled, columns.metadata)
+
+
+def _identity_values(place: _Place) -> Mapping[int, pa.Scalar]:
+    """Give the values of a leaf's identity fields, by the ids of their source columns."""
+    try:
+        snapshot = Snapshot.open(place.root, storage_options=place.storage_options)
+    except (NamespaceHasNoManifest, NotPartitionedNamespace, DraftLayout):
+        return {}  # a plain dataset
+    has_identities = any(_identities(snapshot, version) for version in snapshot.specs)
+    versions = reversed(version_numbers(snapshot.manifest)) if has_identities else ()
+    for version in versions:  # a leaf of an older version may have been dropped since
+        if version <= snapshot.version:
+            at_version = snapshot if version == snapshot.version else snapshot.at_version(version)
+            key = replace(at_version.key, detail="identities")
+            leaves = _VALUES.find(key, partial(_all_values, at_version))
+            if place.location in leaves:
+                return leaves[place.location]
+    if not has_identities:
+        return {}
+    raise PartitionValueUnknown(leaf=place.location, table=place.root)
+
+
+def _identities(snapshot: Snapshot, spec_version: int) -> dict[str, int]:
+    """Give the source column's id of each identity field of a spec, by the field's column."""
+    return {
+        field.column: field.source_ids[0]
+        for field in snapshot.specs[spec_version].fields
+        if field.derivation.is_identity
+    }
+
+
+def _all_values(snapshot: Snapshot) -> Mapping[str, Mapping[int, pa.Scalar]]:
+    leaves = snapshot.leaves().table
+    ids, locations = leaves["object_id"].to_pylist(), leaves["location"].to_pylist()
+    known: dict[str, Mapping[int, pa.Scalar]] = {}
+    for version in snapshot.specs:
+        sources = _identities(snapshot, version)
+        for row, (object_id, location) in enumerate(zip(ids, locations, strict=True)):
+            if object_id.startswith(leaf_prefix(version)):
+                known[location] = {at: leaves[name][row] for name, at in sources.items()}
+    return known
+
+
+def _manifest(root: str, path: str, storage_options: dict[str, str] | None) -> bytes | None:
+    """Read what a version of a leaf is by one request; Lance asks for the file's size before.
+
+    Returns:
+        None where it is not as Lance writes it: then Lance opens the leaf, and says what it is.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "manifest")
+        try:
+            file_session(root, storage_options).download_file(path, str(copy))
+            content = copy.read_bytes()
+        except (OSError, ValueError):
+            return None
+    return manifest_in(content)
+
+
+def keep_opened(
+    root: str,
+    location: str,
+    dataset: lance.LanceDataset,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Keep a detached version that was just committed, for who reads it or builds on it.
+
+    Args:
+        root: Path or URL of the partitioned namespace.
+        location: The leaf's ``location`` in the manifest.
+        dataset: The leaf at the version.
+        storage_options: What it was opened with.
+    """
+    storage = storage_identity(storage_options)
+    key = leaf_key(root, location, int(dataset.version), storage=storage, table="")
+    if key is not None:
+        _PLACES[dataset] = _Place(root, location, storage_options)
+        _opened.keep(key, dataset)
 
 
 def leaf_missing(dataset: lance.LanceDataset) -> LeafMissing:
@@ -238,7 +464,7 @@ def check_files(
     """Check that a leaf that is to be built on has its oldest data files.
 
     A clean-up that knows nothing of detached versions takes these first; what is written on top
-    of such a leaf could never be read.
+    of such a leaf could never be read. A store is asked once in an hour.
 
     Args:
         dataset: The leaf at a version.
@@ -251,8 +477,18 @@ def check_files(
     if fragment is None:
         return
     own = [file.path for file in fragment.metadata.files if file.base_id is None]
-    if not are_there(str(dataset.uri), own, storage_options):
-        raise leaf_missing(dataset)
+
+    def checked() -> bool:
+        if not are_there(str(dataset.uri), own, storage_options):
+            raise leaf_missing(dataset)
+        return True
+
+    uri, storage = str(dataset.uri), storage_identity(storage_options)
+    if "://" in uri:
+        hour = int(time.time() / _ASKED_AGAIN_SECONDS)
+        _checked.find(TableKey(uri, hour, "", storage, "/".join(own)), checked)
+    else:
+        checked()
 
 
 def are_there(
@@ -265,8 +501,12 @@ def are_there(
         paths: Below its ``data``.
         storage_options: Given to Lance.
     """
-    session = LanceFileSession(uri, storage_options=dict(storage_options or {}) or None)
     names = {f"data/{path}" for path in paths}
+    if "://" in uri and len(names) <= _MOST_ASKED_FOR:
+        root, _, leaf = uri.rstrip("/").rpartition("/")
+        session = file_session(root, storage_options)
+        return all(session.contains(f"{leaf}/{name}") for name in names)
+    session = LanceFileSession(uri, storage_options=dict(storage_options or {}) or None)
     if len(names) > _MOST_ASKED_FOR:
         return names <= set(session.list("data"))
     return all(map(session.contains, names))
@@ -317,7 +557,8 @@ def check_is_main(root: str, location: str, branch: str | None, tag: str | None)
 
 def forget_opened() -> None:
     """Drop the opened datasets, and what Lance remembers of their files."""
-    _opened.forget(lambda _: True)
+    for cache in (_opened, _checked):
+        cache.forget(lambda _: True)
     forget_sessions()
 
 
@@ -336,3 +577,18 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str]) -> None:
 
 def _says_missing(error: Exception) -> bool:
     return is_not_found(error) or "no such file" in str(error).lower()
+
+
+def leaf_indexes(dataset: lance.LanceDataset) -> tuple[LeafIndex, ...]:
+    """Tell what indexes a leaf has, and how many of its rows are in them.
+
+    A fragment that an index names may have gone since, or have been rewritten.
+    """
+    rows = {fragment.fragment_id: fragment for fragment in dataset.get_fragments()}
+    listed = []
+    for index in dataset.describe_indices():
+        named = {number for segment in index.segments for number in segment.fragment_ids}
+        num_rows = sum(rows[number].count_rows() for number in named & rows.keys())
+        size = index.total_size_bytes
+        listed.append(LeafIndex(index.name, index.index_type, num_rows, size, len(index.segments)))
+    return tuple(listed)

@@ -20,6 +20,7 @@ from pennon.maintenance.compact import (
     DEFAULT_TARGET_BYTES,
     LeafRewrite,
     fragments_below,
+    reindexed,
     rewrite_leaves,
 )
 from pennon.maintenance.expire import expirable_versions, expire
@@ -95,6 +96,8 @@ _looked_at: Final[dict[str, tuple[int, int]]] = {}
 _LEAST_FILES: Final = 8
 _LEVELS: Final = (1 << 20, 16 << 20, DEFAULT_TARGET_BYTES // 2)
 _LEAVES_AT_ONCE: Final = 20
+# Of so many rows a search looks at each without taking much longer.
+_LEAST_SHARE: Final = 0.1
 
 
 def compact_small_files(location: str, leaves: Iterable[str], storage: Mapping[str, str]) -> int:
@@ -119,7 +122,10 @@ def compact_small_files(location: str, leaves: Iterable[str], storage: Mapping[s
         rewrite for state in states if (rewrite := _rewrite_of(snapshot, state)) is not None
     ]
     parts = (rewrites[at : at + _LEAVES_AT_ONCE] for at in range(0, len(rewrites), _LEAVES_AT_ONCE))
-    return sum(_num_rewritten(snapshot, part) for part in parts)
+    num_rewritten = sum(_num_rewritten(snapshot, part) for part in parts)
+    # What was rewritten is in no index any more, nor is what was appended.
+    reindexed(location, storage, {state.object_id for state in states}, _LEAST_SHARE)
+    return num_rewritten
 
 
 def _is_on(properties: Mapping[str, str]) -> bool:

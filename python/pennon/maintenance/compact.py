@@ -9,7 +9,7 @@ nothing had happened.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Final
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import pyarrow as pa
 
 from pennon.errors import InternalError, LeafMissing, NamespaceHasNoManifest, PennonError
-from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, leaf_uri, scan_view
+from pennon.leaf import LeafSource, LeafViews, StagedPartition, WriteTarget, clustered, leaf_uri
 from pennon.leaf.changes.row_changes import forget_places, record_places
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.write.partition_writer import write_partitions
@@ -28,6 +28,8 @@ from pennon.maintenance.plain_upkeep import compact_fragments, plain_dataset
 from pennon.manifest import ObjectId, Snapshot
 from pennon.manifest.dataset.storage import StorageOptions, is_of_storage, storage_failure
 from pennon.manifest.format.column_statistics import order_at
+from pennon.manifest.format.properties import index_definitions
+from pennon.search import refresh_indexes
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Conflicted, Outcome, Retryable, Transaction
 from pennon.transaction.staging.staged import LeafState, by_leaf, leaf_states, partition_text
@@ -37,7 +39,15 @@ if TYPE_CHECKING:
 
     from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 
-__all__ = ["COMPACT", "Compacted", "LeafRewrite", "compact", "fragments_below", "rewrite_leaves"]
+__all__ = [
+    "COMPACT",
+    "Compacted",
+    "LeafRewrite",
+    "compact",
+    "fragments_below",
+    "reindexed",
+    "rewrite_leaves",
+]
 
 # Rewrites the files of leaves without conflicting with concurrent writers.
 #
@@ -197,7 +207,7 @@ def _rows(snapshot: Snapshot, leaf: LeafRewrite) -> Iterator[pa.RecordBatch]:
     dataset = open_leaf(snapshot.location, leaf.location, leaf.version, options)
     views = LeafViews(snapshot.schema.arrow)
     for run in _runs(dataset, set(leaf.fragments)):
-        yield from scan_view(dataset, views, fragments=run)
+        yield from LeafSource(dataset).batches(views, fragments=run)
 
 
 def _runs(dataset: lance.LanceDataset, chosen: set[int]) -> Iterator[tuple[int, int]]:
@@ -302,7 +312,33 @@ def compact(
         some = chosen[at : at + _LEAVES_AT_ONCE]
         work.run(snapshot, some, is_dry=dry_run)
         progress("leaves compacted", at + len(some), len(chosen))
+    if done.leaves and not dry_run:
+        done.version = reindexed(location, storage_options, chosen) or done.version
     return done
+
+
+def reindexed(
+    location: str,
+    storage_options: StorageOptions | None,
+    leaves: Collection[str] | None,
+    least_share: float = 0.0,
+) -> int | None:
+    """Bring the rows of leaves into the table's indexes: a rewrite takes them out.
+
+    Args:
+        location: The namespace.
+        storage_options: Given to Lance.
+        leaves: Their object ids; None for all of the table.
+        least_share: Leaves of which a smaller share of the rows is in no index stay as they are.
+
+    Returns:
+        The version that has them; None where the table has no index.
+    """
+    snapshot = Snapshot.open(location, storage_options=storage_options)
+    if not index_definitions(snapshot.metadata):
+        return None
+    among = None if leaves is None else set(leaves)
+    return refresh_indexes(snapshot, location, among=among, least_share=least_share)
 
 
 COMPACT: Final = Procedure(

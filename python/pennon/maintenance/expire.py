@@ -37,7 +37,7 @@ from pennon.caching import version_time
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.errors import LeafMissing, NamespaceHasNoManifest, StorageFailure
 from pennon.leaf import forget_leaves
-from pennon.leaf.dataset import FIRST_DETACHED
+from pennon.leaf.dataset import FIRST_DETACHED, side_by_side
 from pennon.maintenance.calls.procedure_declaration import (
     HIDDEN,
     Column,
@@ -65,7 +65,7 @@ from pennon.manifest.dataset.storage import (
     listed_versions,
     mark_expired,
     open_manifest,
-    present_versions,
+    present_numbers,
     storage_failure,
     version_numbers,
 )
@@ -85,7 +85,7 @@ from pennon.manifest.format.rows import (
     ManifestRow,
     table_of_rows,
 )
-from pennon.manifest.versions.history import open_present, unseen_rows
+from pennon.manifest.versions.history import opened_present, unseen_rows
 from pennon.manifest.versions.tags import Tag, drop_unchanged, expiring, tagged_versions, tags_of
 from pennon.predicate.values.time_units import SECONDS_PER_DAY
 from pennon.settings import WRITER_GRACE
@@ -120,10 +120,7 @@ def named_versions(
     """
     named: set[LeafVersion] = set()
     seen: set[tuple[str, ...]] = set()
-    for version in versions:
-        manifest = open_present(location, version, storage_options)
-        if manifest is None:
-            continue
+    for _, manifest in opened_present(location, versions, storage_options):
         rows = unseen_rows(
             location, manifest, seen, f"object_type = '{TABLE}'", with_deletions=True
         )
@@ -151,10 +148,7 @@ def recorded_versions(
     records: list[tuple[str, int]] = []
     seen: set[tuple[str, ...]] = set()
     kinds = f"object_type IN ('{TABLE}', '{TABLE_VERSION}')"
-    for version in versions:
-        manifest = open_present(location, version, storage_options)
-        if manifest is None:
-            continue
+    for _, manifest in opened_present(location, versions, storage_options):
         rows = unseen_rows(location, manifest, seen, kinds, with_deletions=False)
         for row in [] if rows is None else rows.to_pylist():
             object_id, number = row["object_id"], row[READ_VERSION.name]
@@ -214,6 +208,13 @@ class Expired:
         """How many files there are."""
         return len(self.files)
 
+    def add(self, of_leaf: Expired) -> None:
+        """Add what was removed of a leaf."""
+        self.leaf_versions += of_leaf.leaf_versions
+        self.files += of_leaf.files
+        self.num_bytes += of_leaf.num_bytes
+        self.notes += of_leaf.notes
+
 
 def expire(
     location: str,
@@ -270,12 +271,19 @@ def expire(
     unneeded = recorded - named_versions(location, kept, options)
     forget_leaves()
     deleted: set[LeafVersion] = set()
-    places = sorted({place for place, _ in unneeded})
-    for at, place in enumerate(places, 1):
-        progress("leaves cleaned up", at, len(places))
-        doomed = {version for leaf, version in unneeded if leaf == place}
-        gone = _delete(location, place, options, doomed, done, dry_run=dry_run)
+    doomed: dict[str, set[int]] = {}
+    for place, version in sorted(unneeded):
+        doomed.setdefault(place, set()).add(version)
+
+    def delete(place: str) -> tuple[set[int], Expired]:
+        own = Expired()
+        return _delete(location, place, options, doomed[place], own, dry_run=dry_run), own
+
+    deletions = zip(doomed, side_by_side(location, delete, list(doomed)), strict=True)
+    for at, (place, (gone, own)) in enumerate(deletions, 1):
+        progress("leaves cleaned up", at, len(doomed))
         deleted |= {(place, version) for version in gone}
+        done.add(own)
     if not dry_run:
         _forget_records(location, options, deleted, kept[0], done)
     if expired:
@@ -405,7 +413,7 @@ def _tell_of_grace(done: Expired, dataset: lance.LanceDataset, versions: Sequenc
 
 
 def _present(dataset: lance.LanceDataset) -> set[int]:
-    return {int(entry["version"]) for entry in present_versions(dataset)}
+    return present_numbers(dataset)
 
 
 def _oldest_behind(versions: Sequence[int], kept: Collection[int]) -> int:
@@ -501,22 +509,24 @@ def _delete(
         leaf = LeafFiles.open(location, place, options)
     except LeafMissing:
         return unneeded
-    if leaf.main.branches.list():
+    if leaf.has_branches:
         done.notes.append(f"leaf {place} has branches, which may share its files")
         return set()
     present = leaf.detached
     doomed = (unneeded & present) - leaf.tagged
     try:
         used = leaf.of_main() | leaf.of(present - doomed)
-        lost = leaf.of(doomed) - used
+        lost = leaf.with_blobs(leaf.of(doomed) - used)
     except LeafMissing as error:
         done.notes.append(error.message)
         return set()
     manifests = {manifest_path(version) for version in doomed}
-    for path in [*sorted(lost - manifests), *sorted(manifests)]:
-        size = leaf.sizes.get(path, 0) if dry_run else leaf.remove(path)
-        done.files.append(f"{place}/{path}")
-        done.num_bytes += size if path.startswith("data/") else 0
+    for paths in (sorted(lost - manifests), sorted(manifests)):
+        done.files += [f"{place}/{path}" for path in paths]
+        of_data = (path for path in paths if path.startswith("data/"))
+        done.num_bytes += sum(leaf.sizes.get(path, 0) for path in of_data)
+        if not dry_run:
+            leaf.remove_all(paths)
     done.leaf_versions += len(doomed)
     return unneeded - present | doomed
 

@@ -40,6 +40,7 @@ from pennon.manifest.format.rows import (
     TABLE_VERSION,
     ManifestRow,
     table_of_rows,
+    version_row,
 )
 from pennon.manifest.leaves.leaf_rows import namespaces_above
 from pennon.manifest.leaves.partition_index import (
@@ -340,9 +341,7 @@ class _Mending:
         records = self._records(row)
         if all(record.read_version != counted.version for record in records.values()):
             number = max((*records, *self._numbers_added(row)), default=0) + 1
-            object_id = f"{row.object_id}{SEPARATOR}{number}"
-            made = ManifestRow(object_id, TABLE_VERSION, read_version=counted.version)
-            self.added.append(made)
+            self.added.append(version_row(row.object_id, number, counted.version))
 
     def _numbers_added(self, row: RawRow) -> Iterator[int]:
         for one in self.added:

@@ -34,8 +34,7 @@ from pennon.manifest.draft import (
     write_rows,
 )
 from pennon.manifest.format.column_statistics import COUNTED_VERSION, with_statistics
-from pennon.manifest.format.names import SEPARATOR
-from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow
+from pennon.manifest.format.rows import NAMESPACE, TABLE, ManifestRow, version_row
 from pennon.spec import PartitionSpec, spec_of
 from pennon.transaction.staging.staged import partition_text
 from pennon.transforms.registry import TransformCall
@@ -287,8 +286,8 @@ class _Migration:
                 name.object_id, TABLE, leaf.location, text, version, values
             )
             if strong:
-                record = f"{name.object_id}{SEPARATOR}1"
-                made[record] = ManifestRow(record, TABLE_VERSION, read_version=version)
+                record = version_row(name.object_id, 1, version)
+                made[record.object_id] = record
         return list(made.values()), num_rows
 
 

@@ -250,7 +250,7 @@ def files_of_versions_alone(leaf: LeafFiles, versions: Sequence[int]) -> list[st
             files.add(transaction_path(made_by))
         numbers = (version, _LAST_VERSION - version)
         files.update(f"_versions/{number}.manifest" for number in numbers)
-    return sorted((lost - kept) & leaf.sizes.keys())
+    return sorted(leaf.with_blobs(lost - kept) & leaf.sizes.keys())
 
 
 def remove_versions(snapshot: PlainSnapshot, versions: Sequence[int]) -> None:

@@ -178,7 +178,9 @@ def _said(location: str, done: Repaired, arguments: Arguments) -> Iterator[str]:
     yield from done.notes
     restored = "would restore" if arguments.get("dry_run") else "restored"
     if done.keys:
-        yield f"{location}: {restored} metadata {', '.join(done.keys)} from earlier versions"
+        keys, version = ", ".join(done.keys), done.from_version
+        source = "the metadata of its schema" if version is None else "earlier versions"
+        yield f"{location}: {restored} metadata {keys} from {source}"
     if done.columns:
         source = "the leaves"
         if done.from_version is not None:

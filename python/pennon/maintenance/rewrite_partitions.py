@@ -16,7 +16,7 @@ import lance
 import pyarrow as pa
 
 from pennon.errors import InternalError
-from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, scan_view
+from pennon.leaf import LeafSource, LeafViews, StagedPartition, WriteTarget, clustered
 from pennon.leaf.dataset import check_is_main
 from pennon.leaf.write.partition_writer import write_partitions
 from pennon.maintenance.calls.procedure_declaration import (
@@ -26,6 +26,7 @@ from pennon.maintenance.calls.procedure_declaration import (
     count,
     planned,
 )
+from pennon.maintenance.compact import reindexed
 from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.leaf_files import Progress, no_progress
 from pennon.manifest import ObjectId, Snapshot
@@ -111,6 +112,8 @@ def rewrite_partitions(
             for object_id in some:
                 _alone(location, storage_options, object_id, done)
         progress("partitions rewritten", at + len(some), len(chosen))
+    if done.partitions and not dry_run:
+        done.version = reindexed(location, storage_options, None) or done.version
     return done
 
 
@@ -215,7 +218,7 @@ def _staged(snapshot: Snapshot, states: Sequence[LeafState]) -> list[StagedParti
 def _rows(snapshot: Snapshot, states: Sequence[LeafState]) -> Iterator[pa.RecordBatch]:
     views = LeafViews(snapshot.schema.arrow)
     for state in states:
-        yield from scan_view(_leaf(snapshot, state), views)
+        yield from LeafSource(_leaf(snapshot, state)).batches(views)
 
 
 def _leaf(snapshot: Snapshot, state: LeafState) -> lance.LanceDataset:

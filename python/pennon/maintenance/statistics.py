@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import LeafMissing, UnknownColumn
-from pennon.leaf import LeafViews, scan_view
+from pennon.leaf import LeafSource
 from pennon.leaf.write.incoming_rows import ColumnCounting, column_at, counted_fields
 from pennon.leaf.write.leaf_commit import LeafCommit
 from pennon.maintenance.calls.procedure_declaration import Column, Procedure, columns_of, count
@@ -236,8 +236,8 @@ def _counted(
     read = {path: field for path, field in every.items() if field[0] in stale} | fields
     counting, distinct = ColumnCounting(read), {path: DistinctValues() for path in read}
     names = list(dict.fromkeys(path[0] for path in read))
-    views = LeafViews(pa.schema([snapshot.schema.arrow.field(name) for name in names]))
-    for rows in scan_view(dataset, views):
+    columns = pa.schema([snapshot.schema.arrow.field(name) for name in names])
+    for rows in LeafSource(dataset).batches(columns):
         counting.observe(rows)
         for path, values in distinct.items():
             values.observe(column_at(rows, path))

@@ -20,7 +20,8 @@ from typing import Annotated, Final
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.errors import LeafMissing, NamespaceHasNoManifest
 from pennon.leaf import forget_leaves
-from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri
+from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri, side_by_side
+from pennon.leaf.write.destination import YOUNG_ON_STORE
 from pennon.maintenance.calls.procedure_declaration import (
     Column,
     Procedure,
@@ -30,6 +31,7 @@ from pennon.maintenance.calls.procedure_declaration import (
 )
 from pennon.maintenance.expire import LeafVersion, named_versions
 from pennon.maintenance.leaves.leaf_files import (
+    INDICES,
     LeafFiles,
     Progress,
     files_of_version,
@@ -41,17 +43,17 @@ from pennon.manifest.dataset.storage import (
     MANIFEST,
     StorageOptions,
     open_manifest,
-    present_versions,
+    present_numbers,
     version_numbers,
 )
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.format.properties import DEFAULT_AGE, read_specs
-from pennon.manifest.versions.history import leaf_locations, open_present
+from pennon.manifest.versions.history import leaf_locations, opened_present
 
 __all__ = ["VACUUM", "Vacuumed", "vacuum"]
 
 _YOUNG_IN_MANIFEST: Final = timedelta(hours=1)
-_OF_LANCE: Final = ("data/", "_deletions/", "_transactions/", "_versions/d")
+_OF_LANCE: Final = ("data/", "_deletions/", INDICES, "_transactions/", "_versions/d")
 
 
 @dataclass(slots=True)
@@ -87,7 +89,7 @@ def vacuum(
         location: The namespace, or a plain dataset.
         storage_options: Given to Lance.
         older_than: Files changed before this time go; left out, five days ago. A write that takes
-            longer than that loses what it staged.
+            longer than that loses what it staged. On an object store files of the last hour stay.
         dry_run: Whether to list only.
         progress: Called with how far it is.
 
@@ -102,7 +104,10 @@ def vacuum(
     Spec: "Multi-Partition Transaction (Strong)", "Physical Layout and Naming".
     """
     options = dict(storage_options or {})
-    limit = older_than or datetime.now(UTC) - DEFAULT_AGE
+    now = datetime.now(UTC)
+    limit = older_than or now - DEFAULT_AGE
+    if "://" in location:
+        limit = min(limit, now - YOUNG_ON_STORE)
     try:
         manifest = open_manifest(location, storage_options=options)
     except NamespaceHasNoManifest as error:
@@ -116,18 +121,24 @@ def vacuum(
         # What a branch's own versions of the manifest read is not among those of the main line.
         done.notes.append("its __manifest has branches, which may read any file")
         return done
-    strays = sorted(set(_leaf_folders(location)) - locations)
+    strays, places = sorted(set(_leaf_folders(location)) - locations), sorted(locations)
     waste: dict[str, list[str]] = {}
     leaves: dict[str, LeafFiles] = {}
-    for at, place in enumerate(sorted(locations), 1):
-        progress("leaves looked through", at, len(locations))
+
+    def look(place: str) -> tuple[LeafFiles | None, list[str], Vacuumed]:
+        noted = Vacuumed()
         try:
             leaf = LeafFiles.open(location, place, options)
         except LeafMissing as error:
-            done.notes.append(error.message)
-            continue
-        leaves[place] = leaf
-        waste[place] = list(_waste(leaf, named, limit, done))
+            return None, [], Vacuumed(notes=[error.message])
+        return leaf, list(_waste(leaf, named, limit, noted)), noted
+
+    looked = zip(places, side_by_side(location, look, places), strict=True)
+    for at, (place, (leaf, paths, noted)) in enumerate(looked, 1):
+        progress("leaves looked through", at, len(locations))
+        done.notes += noted.notes
+        if leaf is not None:
+            leaves[place], waste[place] = leaf, paths
     # What was committed meanwhile may read what looked like waste.
     newest = open_manifest(location, storage_options=options)
     later = sorted(set(version_numbers(newest)).difference(versions))
@@ -173,7 +184,7 @@ def _waste(
     leaf: LeafFiles, named: set[LeafVersion], limit: datetime, done: Vacuumed
 ) -> Iterator[str]:
     """List the files of a leaf that nothing needs, those of versions before the versions."""
-    if leaf.main.branches.list():
+    if leaf.has_branches:
         done.notes.append(f"leaf {leaf.place} has branches, which may share its files")
         return
     present = leaf.detached
@@ -184,7 +195,7 @@ def _waste(
         done.notes.append(f"leaf {leaf.place} lacks a version that is read: check the table")
         return
     try:
-        used = leaf.of_main() | leaf.of(kept)
+        used = leaf.with_blobs(leaf.of_main() | leaf.of(kept))
     except LeafMissing:  # an expiry beside it has removed a version since it was listed
         done.notes.append(f"leaf {leaf.place} is left alone: versions of it were removed meanwhile")
         return
@@ -210,19 +221,17 @@ def _waste_of_manifest(own: LeafFiles, limit: datetime) -> list[str]:
     seen: set[int] = set()
     for _ in range(2):  # and once more, for what was committed since the first look
         newest = open_manifest(own.root, storage_options=own.storage_options)
-        present = {int(entry["version"]) for entry in present_versions(newest)}
-        for version in present - seen:
-            manifest = open_present(own.root, version, own.storage_options)
-            if manifest is not None:
-                old.difference_update(files_of_version(manifest))
-            seen.add(version)
+        present = present_numbers(newest)
+        for _, manifest in opened_present(own.root, present - seen, own.storage_options):
+            old.difference_update(files_of_version(manifest))
+        seen |= present
     return sorted(old)
 
 
 def _remove(leaf: LeafFiles, paths: Sequence[str], done: Vacuumed, *, dry_run: bool) -> None:
-    for path in paths:
-        done.files.append(f"{leaf.place}/{path}")
-        done.num_bytes += leaf.sizes[path] if dry_run else leaf.remove(path)
+    done.files += [f"{leaf.place}/{path}" for path in paths]
+    sizes = sum(leaf.sizes[path] for path in paths)
+    done.num_bytes += sizes if dry_run else leaf.remove_all(paths)
 
 
 def _leaf_folders(location: str) -> Iterator[str]:

@@ -431,7 +431,7 @@ def _over_fragments(
 ) -> tuple[dict[int, ColumnBounds], pa.Array]:
     """Give what the rows at ascending addresses state, and of each whether it is of its version."""
     numbers = addresses >> np.uint64(FRAGMENT_SHIFT)
-    fragments = {fragment.fragment_id: fragment for fragment in snapshot.manifest.get_fragments()}
+    fragments = {fragment.fragment_id: fragment for fragment in snapshot.rows.get_fragments()}
     pieces: list[_Piece] = []
     by_fragment: list[dict[int, ColumnBounds]] = []
     for number in np.unique(numbers).tolist():
@@ -583,7 +583,7 @@ def _rows(snapshot: Snapshot, fragment: lance.LanceFragment) -> Iterator[pa.Tabl
     present = [name for name in columns if name in snapshot.manifest.schema.names]
     read: list[pa.RecordBatch] = []
     try:
-        scanned = snapshot.manifest.scanner(
+        scanned = snapshot.rows.scanner(
             columns=present,
             filter=is_table,
             fragments=[fragment],

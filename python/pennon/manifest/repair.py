@@ -16,6 +16,7 @@ from pennon.errors import (
     ManifestColumnType,
     ManifestMetadataLost,
     PennonError,
+    PropertiesInSchema,
 )
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers
 from pennon.manifest.format.properties import (
@@ -36,7 +37,7 @@ from pennon.manifest.format.rows import (
 )
 from pennon.spec.partition_spec import PartitionSpec, is_same_kind, spec_key
 
-__all__ = ["check_columns", "check_metadata_is_there", "lost_keys"]
+__all__ = ["check_columns", "check_metadata_is_there", "lost_keys", "properties_in_schema"]
 
 # Detects lost metadata keys without which a namespace cannot be read.
 #
@@ -53,7 +54,8 @@ class LostKeys:
 
     Args:
         values: By key; none where nothing is lost, or no earlier version has it.
-        from_version: The newest version that one of them comes from; None where there is none.
+        from_version: The newest version that one of them comes from; None where there is none, or
+            the metadata of the manifest's own schema has them.
     """
 
     values: Mapping[str, str]
@@ -65,16 +67,31 @@ def check_metadata_is_there(location: str, manifest: lance.LanceDataset) -> None
 
     Raises:
         ManifestMetadataLost: It has no spec, but other traces of having been one.
+        PropertiesInSchema: Another writer has put them beside the columns.
     """
     metadata = manifest.metadata
     if has_specs(metadata) or DRAFT_ENABLED in metadata:
         return
+    if has_specs(properties_in_schema(manifest)):
+        raise PropertiesInSchema(location=location)
     has_traces = any(key in metadata for key in (SCHEMA, SALT, TRANSACTION))
     # Version 1 has the columns, and the metadata is what completes a creation.
     if manifest.version > 1 and not has_traces:
         has_traces = any(name.startswith(PARTITION_PREFIX) for name in manifest.schema.names)
     if has_traces:
         raise ManifestMetadataLost(location=location, version=manifest.version, keys=_ANY_SPEC)
+
+
+def properties_in_schema(manifest: lance.LanceDataset) -> dict[str, str]:
+    """Give the schema and the specs that stand in the metadata of the manifest's Arrow schema.
+
+    Args:
+        manifest: ``__manifest`` at a version.
+
+    Spec: "Metadata Definition".
+    """
+    stated = {key.decode(): text.decode() for key, text in (manifest.schema.metadata or {}).items()}
+    return {key: stated[key] for key in sorted(stated) if key == SCHEMA or has_specs({key: ""})}
 
 
 def lost_keys(
@@ -84,6 +101,8 @@ def lost_keys(
     storage_options: StorageOptions | None = None,
 ) -> LostKeys:
     """Find the keys that are lost in earlier versions, each in the newest that has it.
+
+    What stands in the metadata of the manifest's schema is taken from there.
 
     Args:
         location: The namespace.
@@ -98,7 +117,9 @@ def lost_keys(
     """
     metadata = _readable(manifest.metadata)
     lost = _lost(metadata, spec_versions) | (manifest.metadata.keys() - metadata.keys())
-    restored: dict[str, str] = {}
+    beside = properties_in_schema(manifest)
+    restored = {key: text for key, text in beside.items() if key not in metadata}
+    lost = lost - {_ANY_SPEC} if has_specs(restored) else lost
     newest = None
     for version in reversed(version_numbers(manifest)):
         if not lost - restored.keys():

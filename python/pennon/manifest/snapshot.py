@@ -5,13 +5,14 @@ Opening a snapshot and asking it for leaves reads ``__manifest`` alone, never a 
 Which version of a leaf is read: the ``read_version`` of its table row; where that is NULL, the one
 of its newest ``table_version`` row; where there is none, or the manifest has no ``read_version``
 column at all, the latest version of the leaf's main branch (NULL here). A table row that names a
-branch or a tag (columns of an older text of the specification) is read there: ``leaves`` tells
+branch or a tag (columns of the published specification) is read there: ``leaves`` tells
 them, and ``pennon.planning`` looks up what they mean.
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -27,9 +28,15 @@ from sqlglot import exp
 
 from pennon.arguments import check_process
 from pennon.caching import LOOK, Cache, TableKey, storage_identity, version_identity
+from pennon.caching.lance_sessions import near
 from pennon.errors import SnapshotNotFound, TableMadeAnew
 from pennon.manifest.dataset.select import LeafQuery, newest_versions
-from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    address,
+    open_manifest,
+    version_numbers,
+)
 from pennon.manifest.format.column_statistics import (
     RECORDED_ORDER,
     order_column,
@@ -145,7 +152,7 @@ def _leaf_schemas(
     for row in rows.to_pylist():
         place = row["location"] or ""
         is_whole = "://" in place or place.startswith("/")
-        uri = place if is_whole else f"{location.rstrip('/')}/{place}"
+        uri = address(place) if is_whole else f"{location.rstrip('/')}/{place}"
         try:
             yield lance.dataset(
                 uri,
@@ -301,13 +308,38 @@ class Snapshot:
         options = storage_options or _NO_OPTIONS
         if (version is not None or timestamp is not None) and not has_specs(manifest.metadata):
             manifest = when_made(location, manifest, options)
-        return _snapshot_of(location, manifest, options)
+        snapshot = _snapshot_of(location, manifest, options)
+        _SEEN.keep(replace(snapshot.key, table=""), (snapshot, time.monotonic()))
+        return snapshot
+
+    @staticmethod
+    def seen(location: str, version: int, storage_options: StorageOptions) -> Snapshot | None:
+        """Give a version that this process has opened within the last minute.
+
+        Args:
+            location: Path or URL of the namespace.
+            version: Version of ``__manifest``.
+            storage_options: What it was opened with.
+
+        Returns:
+            The last one of that number at the location, whatever table it is of.
+        """
+        key = TableKey(location, version, "", storage_identity(storage_options))
+        snapshot, opened = _SEEN.peek(key) or (None, 0.0)
+        return snapshot if time.monotonic() - opened < _SEEN_SECONDS else None
 
     @property
     def key(self) -> TableKey:
         """The key of what is kept of this version."""
         storage = storage_identity(self.storage_options)
         return TableKey(self.location, self.version, self.identity, storage)
+
+    @property
+    def rows(self) -> lance.LanceDataset:
+        """The Lance table at ``version`` to read rows of; of a store mostly a copy."""
+        if "://" not in self.location:
+            return self.manifest
+        return near(self.manifest, self.key, self.storage_options)
 
     @property
     def names_leaf_versions(self) -> bool:
@@ -391,7 +423,7 @@ class Snapshot:
         """
         index = self._index if is_for_index(condition, may_match) else None
         selected = leaf_rows(
-            self.manifest,
+            self.rows,
             index,
             self._row_columns,
             condition,
@@ -419,7 +451,7 @@ class Snapshot:
         addresses = None if index is None else index.addresses_of(spec_version, tuples)
         if addresses is None:
             return None
-        return fetched_lists(self.manifest, addresses, self._row_columns, self._shown)
+        return fetched_lists(self.rows, addresses, self._row_columns, self._shown)
 
     @property
     def _row_columns(self) -> list[str]:
@@ -466,7 +498,7 @@ class Snapshot:
         """The partition index; None where rows have no addresses that stay."""
         if self.manifest.has_stable_row_ids:
             return None
-        return partition_index(self.manifest, self.key, self.specs, self.partition_columns)
+        return partition_index(self.rows, self.key, self.specs, self.partition_columns)
 
     @property
     def _reference_columns(self) -> list[str]:
@@ -494,7 +526,7 @@ class Snapshot:
             return pa.chunked_array([pa.nulls(len(rows), pa.uint64())])
         stated = rows[READ_VERSION.name]
         leaves = rows["object_id"].filter(silent).to_pylist()
-        newest = newest_versions(self.manifest, leaves) if leaves else {}
+        newest = newest_versions(self.rows, leaves) if leaves else {}
         if not newest:
             return stated
         at = pc.index_in(rows["object_id"], value_set=pa.array(newest.keys(), pa.utf8()))
@@ -524,6 +556,10 @@ _SNAPSHOTS: Cache[Snapshot] = Cache(
     "snapshots",
     max_bytes=64 * _SNAPSHOT_BYTES,
     weigh=lambda snapshot: _SNAPSHOT_BYTES + sum(map(len, snapshot.metadata.values())),
+)
+_SEEN_SECONDS: Final = 60
+_SEEN: Final[Cache[tuple[Snapshot, float]]] = Cache(
+    "versions seen", max_bytes=64, weigh=lambda _: 1
 )
 
 

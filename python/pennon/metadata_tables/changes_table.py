@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import ChangesNotKept, ChangesNotPaired, UnsupportedTableChange
-from pennon.leaf import LeafViews, open_leaf, scan_view
+from pennon.leaf import LeafSource, LeafViews, open_leaf
 from pennon.leaf.read.metadata_columns import ROW_ADDRESS
 from pennon.leaf.row_order import offsets_of
 from pennon.leaf.schema.reconciliation import stream_schema
@@ -154,17 +154,15 @@ class _Leaf:
     def rows(self, at: int) -> Iterator[pa.RecordBatch]:
         if self.dataset is None:
             return iter(())
-        place = (at, at + 1)
-        return scan_view(self.dataset, self.views, fragments=place, location=self.location)
+        source = LeafSource(self.dataset, self.location)
+        return source.batches(self.views, fragments=(at, at + 1))
 
     def offsets(self, at: int) -> NDArray[np.int64]:
         """Give the offsets of the rows of a fragment that are there, in order."""
         if self.dataset is None:
             return np.empty(0, np.int64)
         fragment = self.dataset.get_fragments()[at]
-        rows = self.dataset.scanner(columns=[], with_row_address=True, fragments=[fragment])
-        addresses = rows.to_table()["_rowaddr"].to_numpy().astype(np.int64)
-        return offsets_of(addresses)
+        return offsets_of(LeafSource(self.dataset).addresses([fragment]))
 
 
 def _offsets(batch: pa.RecordBatch) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pennon.metadata_tables.changes_table import CHANGES
-from pennon.metadata_tables.partition_tables import FILES, PARTITIONS
+from pennon.metadata_tables.partition_tables import FILES, INDEXES, PARTITIONS
 from pennon.metadata_tables.version_tables import HISTORY, MANIFEST_ROWS, REFS, SNAPSHOTS, SPECS
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METADATA_TABLES", "tables_of"]
 
-_ALL = (CHANGES, FILES, HISTORY, MANIFEST_ROWS, PARTITIONS, REFS, SNAPSHOTS, SPECS)
+_ALL = (CHANGES, FILES, HISTORY, INDEXES, MANIFEST_ROWS, PARTITIONS, REFS, SNAPSHOTS, SPECS)
 METADATA_TABLES: Mapping[str, MetadataTable] = MappingProxyType(
     {metadata_table.name: metadata_table for metadata_table in _ALL}
 )

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.leaf.dataset import leaf_uri, leaves_at_once, open_leaf
+from pennon.leaf.dataset import leaf_indexes, leaf_uri, leaves_at_once, open_leaf
 from pennon.leaf.read.metadata_columns import PARTITION, SPEC_VERSION
 from pennon.manifest.column_bounds import BESIDE, column_bounds
-from pennon.manifest.format.column_statistics import is_counted_type
+from pennon.manifest.format.column_statistics import indexes_in, is_counted_type
+from pennon.manifest.format.properties import index_definitions
 from pennon.manifest.partition_struct import (
     partition_names,
     spec_versions,
@@ -25,14 +26,16 @@ from pennon.planning.binding.bind import bind_all
 from pennon.planning.binding.bound_predicate import conjuncts
 from pennon.planning.manifest_query import manifest_query
 from pennon.predicate.parse import readable_predicates
+from pennon.spec.schema import field_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pennon.manifest import Snapshot
     from pennon.manifest.column_bounds import ColumnBounds
+    from pennon.manifest.format.column_statistics import LeafIndex
 
-__all__ = ["FILES", "PARTITIONS"]
+__all__ = ["FILES", "INDEXES", "PARTITIONS"]
 
 # ``readable_metrics``: column statistics of a partition or file, as Iceberg shows them.
 #
@@ -344,3 +347,76 @@ def _last_change(snapshot: Snapshot, leaves: pa.Table) -> dict[str, pa.Array]:
 
 
 PARTITIONS = MetadataTable("partitions", _schema, _rows)
+
+
+# ``table.indexes``: one row per partition and index, which is NULL in no column but those of sizes.
+#
+# What stands in the manifest is not asked of the leaf. In weak mode, and of a plain dataset, the
+# leaf alone knows.
+
+_OF_INDEXES: Final = pa.schema(
+    {
+        "index": pa.utf8(),
+        "type": pa.utf8(),
+        "column": pa.utf8(),
+        "rows_indexed": pa.int64(),
+        "rows_not_indexed": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "segments": pa.int32(),
+    }
+)
+_ASKED_OF_LEAVES: Final = ("location", "read_version", "num_rows", "metadata")
+
+
+def _indexes_schema(snapshot: Snapshot) -> pa.Schema:
+    return pa.schema([*tuple_fields(snapshot), *LEAF_COLUMNS, *_OF_INDEXES])
+
+
+def _indexes_rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
+    condition = tuple_condition(snapshot, _indexes_schema(snapshot), selection.predicates)
+    beside = ("metadata",) if snapshot.layout.records_commits else ()
+    leaves = snapshot.leaves(condition, (), beside).table
+    has_manifest = snapshot.layout.has_manifest
+    defined = index_definitions(snapshot.metadata) if has_manifest else {}
+    names = {field_id_of(field): field.name for field in snapshot.schema.arrow}
+    places: list[int] = []
+    rows: list[dict[str, object]] = []
+    asked = [name for name in _ASKED_OF_LEAVES if name in leaves.column_names]
+    for at, leaf in enumerate(leaves.select(asked).to_pylist()):
+        present = {one.name: one for one in _leaf_indexes(snapshot, leaf)}
+        for name in dict.fromkeys((*defined, *present)):
+            one, definition = present.get(name), defined.get(name)
+            num_rows = leaf["num_rows"]
+            indexed = 0 if one is None else one.rows
+            places.append(at)
+            rows.append(
+                {
+                    "index": name,
+                    "type": definition.type if definition else one.type if one else None,
+                    "column": names.get(definition.field_id) if definition else None,
+                    "rows_indexed": indexed,
+                    "rows_not_indexed": None if num_rows is None else num_rows - indexed,
+                    "size_in_bytes": 0 if one is None else one.num_bytes,
+                    "segments": 0 if one is None else one.segments,
+                }
+            )
+    table = pa.table(leaf_columns(snapshot, leaves)).take(pa.array(places, pa.int64()))
+    of_indexes = pa.Table.from_pylist(rows, _OF_INDEXES)
+    for name in _OF_INDEXES.names:
+        table = table.append_column(_OF_INDEXES.field(name), of_indexes[name])
+    yield table
+
+
+def _leaf_indexes(snapshot: Snapshot, leaf: Mapping[str, object]) -> tuple[LeafIndex, ...]:
+    version = leaf["read_version"]
+    stated = version if isinstance(version, int) else None
+    text = leaf.get("metadata")
+    if snapshot.names_leaf_versions and isinstance(text, str):
+        known = indexes_in(text, stated)
+        if known is not None:
+            return known
+    root, options = snapshot.location, snapshot.storage_options
+    return leaf_indexes(open_leaf(root, str(leaf["location"]), stated, options))
+
+
+INDEXES = MetadataTable("indexes", _indexes_schema, _indexes_rows)

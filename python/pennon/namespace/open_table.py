@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING, Final, Self
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 import pyarrow as pa
 
 from pennon.arguments import as_names, check_least, checked_methods
-from pennon.catalog.columns.spark_types import arrow_type, spark_schema
+from pennon.catalog.columns.spark_types import arrow_type, declarations, spark_schema
 from pennon.catalog.layouts.stored_tables import check_is_there, missed_by_name
 from pennon.catalog.partitioning import partitioned_by
 from pennon.catalog.table_name import by_name
@@ -18,6 +19,7 @@ from pennon.catalog.tables.loaded_table import (
     Table,
     load,
     read_changes,
+    reopen_newest,
 )
 from pennon.errors import (
     ArgumentRefused,
@@ -35,6 +37,7 @@ from pennon.notebook import Bar, html_table
 from pennon.planning import plan_scan
 from pennon.predicate.values.literals import to_expression, type_named
 from pennon.predicate.values.time_units import EPOCH
+from pennon.spec.arrow_json import storage_field
 from pennon.spec.column_names import column_path
 from pennon.spec.write_order import value_to_json
 
@@ -80,6 +83,9 @@ def added(
         "type": spark_type,
         "nullable": nullable,
         "comment": comment,
+        "declared": declarations(
+            pa.schema([storage_field(pa.field(column_path(name)[-1], data_type))])
+        ),
     }
     if default is not None:
         value = _default(name, data_type, arrow_type(spark_type, name), default)
@@ -262,8 +268,19 @@ class OpenTable:
 
     def __init__(self, catalog: Catalog, table: Table, *, is_pinned: bool = False) -> None:
         self._catalog = catalog
-        self._table = table
+        self._loaded = table
+        self._is_behind = False
         self._is_pinned = is_pinned
+
+    @property
+    def _table(self) -> Table:
+        """The table; at the newest version where a commit of this object has made one meanwhile."""
+        self._catch_up()
+        return self._loaded
+
+    @_table.setter
+    def _table(self, table: Table) -> None:
+        self._loaded, self._is_behind = table, False
 
     @property
     def snapshot(self) -> Snapshot:
@@ -292,7 +309,7 @@ class OpenTable:
             >>> orders.name
             'lance.shop.orders'
         """
-        return self._table.name
+        return self._loaded.name
 
     @property
     def location(self) -> str:
@@ -563,7 +580,7 @@ class OpenTable:
             (0, 1)
         """
         self._check_unpinned("refresh")
-        self._table = load(self._catalog, self._table.identifier)
+        self._table = load(self._catalog, self._loaded.identifier)
         return self
 
     def __repr__(self) -> str:
@@ -574,16 +591,34 @@ class OpenTable:
         return described_html(self._table)
 
     def _follow(self) -> None:
-        """Go to what a commit has made, but for an object that stays at its version.
+        """Go to what a commit has made, but where it stays at its version; of a store when asked.
 
         The commit stands. What fails here would tell that it failed, and is met by the next use.
         """
-        if not self._is_pinned:
+        self._is_behind = not self._is_pinned
+        if self._catalog.is_local:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        if not self._is_behind:
+            return
+        self._is_behind, before = False, self._loaded
+        try:
             try:
-                self.refresh()
-            except (PennonError, OSError) as error:
-                _LOG.warning("the newest version of %s is not opened: %s", self.name, error)
+                self._loaded = load(self._catalog, before.identifier)
+            except TableNotFound:  # it was renamed since
+                place, identity = before.snapshot.location, before.table_id or ""
+                newest = reopen_newest(self._catalog, before.name, place, identity)
+                self._loaded = replace(before, snapshot=newest)
+        except (PennonError, OSError) as error:
+            _LOG.warning("the newest version of %s is not opened: %s", before.name, error)
 
     def _check_unpinned(self, verb: str) -> None:
         if self._is_pinned:
             raise NamespacePinned(verb=verb, name=self.name, version=self.version)
+
+    def _current(self, verb: str) -> Table:
+        """Load the newest version for a change; what is pinned takes none."""
+        self._check_unpinned(verb)
+        self.refresh()
+        return self._table

@@ -18,11 +18,12 @@ from pennon.catalog.ddl.table_statement import TagChange, change_tag
 from pennon.catalog.partitioning import FieldChange
 from pennon.catalog.tables.loaded_table import Table
 from pennon.errors import ArgumentRefused
-from pennon.namespace.open_table import OpenTable, added, altered, property_changes, renamed
+from pennon.namespace.open_table import added, altered, property_changes, renamed
 from pennon.namespace.rows.row_merge import Merge
 from pennon.namespace.rows.row_scan import Scan
 from pennon.namespace.rows.row_update import delete_where, run_beside_maintenance, update_where
 from pennon.namespace.rows.row_write import batches_of, write_rows
+from pennon.namespace.searched_table import SearchedTable
 from pennon.spec.column_names import column_path
 from pennon.transforms.registry import parse_transform
 
@@ -37,7 +38,7 @@ __all__ = ["PartitionedNamespace"]
 
 
 @checked_methods
-class TableRows(OpenTable):
+class TableRows(SearchedTable):
     """A table whose rows are read and written.
 
     Each method that writes loads the newest version, makes one commit, and leaves the object at the
@@ -263,12 +264,6 @@ class TableRows(OpenTable):
         """
         self._check_unpinned("merge into")
         return Merge(source, as_names(on), lambda: self._current("merge into"), self._follow)
-
-    def _current(self, verb: str) -> Table:
-        """Load the newest version for a change; what is pinned takes none."""
-        self._check_unpinned(verb)
-        self.refresh()
-        return self._table
 
     def _write(self, verb: str, mode: WriteMode, rows: object, where: str | None = None) -> int:
         predicates = [] if where is None else [where]
@@ -561,7 +556,7 @@ class PartitionedNamespace(TableRows):
             )
         action = "create_or_replace" if replace else "create"
         change = TagChange(action, name, version, retain)
-        tag = change_tag(self._catalog, self._table.identifier, change)
+        tag = change_tag(self._catalog, self._loaded.identifier, change)
         return self.version if tag is None else tag.version
 
     def drop_tag(self, name: str) -> None:
@@ -584,7 +579,7 @@ class PartitionedNamespace(TableRows):
             {}
         """
         self._check_unpinned("change the tags of")
-        change_tag(self._catalog, self._table.identifier, TagChange("drop", name))
+        change_tag(self._catalog, self._loaded.identifier, TagChange("drop", name))
 
     def _evolve(
         self,
@@ -601,11 +596,11 @@ class PartitionedNamespace(TableRows):
             None if field is None else parse_transform(field),
             name,
         )
-        identifier = self._table.identifier
+        identifier = self._loaded.identifier
         self._table = alter.alter_partitioning(self._catalog, identifier, change)
         return self.version
 
     def _change(self, *changes: Mapping[str, object]) -> int:
         self._check_unpinned("change the definition of")
-        self._table = alter.alter_table(self._catalog, self._table.identifier, changes)
+        self._table = alter.alter_table(self._catalog, self._loaded.identifier, changes)
         return self.version

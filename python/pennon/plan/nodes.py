@@ -2,27 +2,59 @@
 
 Nodes stand in post-order and name each other by position. An attribute is the number of a column
 in the query; a negative one is that of a field of a struct.
+
+The JVM tells them as they are declared here (``json_fields.py``), with Spark SQL for expressions
+and Spark's JSON for types. Only what is ``DERIVED`` is found out when the plan is put together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.typed import UNWRITTEN, SparkExpression
+from pennon.spec.functions import ColumnComparison
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from pennon.spec.functions import Layout, LayoutFunction
 
+DERIVED: Final[Mapping[str, Any]] = MappingProxyType({"key": None})
+"""The metadata of a field that no message has."""
 
 # The functions over the rows of a group.
+
+# By the names of Spark's classes: in SQL some of them have several.
+_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Min": "min",
+        "Max": "max",
+        "MinBy": "min_by",
+        "MaxBy": "max_by",
+        "BitAndAgg": "bit_and",
+        "BitOrAgg": "bit_or",
+        "BitXorAgg": "bit_xor",
+        "VarianceSamp": "var_samp",
+        "VariancePop": "var_pop",
+        "StddevSamp": "stddev_samp",
+        "StddevPop": "stddev_pop",
+        "Corr": "corr",
+        "CovSample": "covar_samp",
+        "CovPopulation": "covar_pop",
+        "Percentile": "percentile",
+        "PercentileReversed": "percentile_reversed",
+    }
+)
+
+
+def _function(name: str) -> str:
+    return _FUNCTIONS.get(name, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +67,15 @@ class AggregateCall:
         argument: Its argument.
         type: Type of the result; None if unknown.
         others: Its other arguments.
+        argument_type: Type of its argument; None if unknown.
     """
 
-    output: int
-    name: str
+    output: int = field(metadata={"key": "attribute"})
+    name: str = field(metadata={"type": "string", "read": _function})
     argument: SparkExpression
     type: pa.DataType | None
     others: tuple[SparkExpression, ...] = ()
+    argument_type: pa.DataType | None = None
 
     @property
     def counts_rows(self) -> bool:
@@ -92,7 +126,7 @@ class WindowCall:
         ignores_nulls: Whether it looks for values that are not NULL.
     """
 
-    output: int
+    output: int = field(metadata={"key": "attribute"})
     name: str | None
     arguments: tuple[SparkExpression, ...]
     frame: WindowFrame | None
@@ -153,14 +187,14 @@ class Side(StrEnum):
 class Column:
     """A column of a scan: its attribute, its name in the table, its type; None if unknown."""
 
-    id: int
+    id: int = field(metadata={"key": "attribute"})
     name: str
     type: pa.DataType | None
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column that a node makes: its attribute, and what it is."""
+    """A column that a node makes: its attribute, and what it is; a list with its type, told."""
 
     id: int
     value: SparkExpression
@@ -223,18 +257,27 @@ class OneRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Pruning:
+    """A filter by values of another table, of ``columns`` there: for any join, or a broadcast."""
+
+    id: int
+    in_broadcast: bool
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """Rows for which the condition is true.
 
     Args:
         child: Its input.
-        condition: The condition, without the prunings.
-        prunings: Ids of filters by the values of another table; a join above implies each.
+        condition: The condition, without the prunings; unwritten where no join implies one.
+        prunings: Filters by the values of another table.
     """
 
     child: int
     condition: SparkExpression
-    prunings: frozenset[int] = frozenset()
+    prunings: tuple[Pruning, ...] = ()
 
     @property
     def leaves_out_rows(self) -> bool:
@@ -254,8 +297,8 @@ class Project:
     """
 
     child: int
-    outputs: tuple[Output, ...] | None = None
-    renamed: tuple[tuple[int, int], ...] = ()
+    outputs: tuple[Output, ...] | None = field(default=None, metadata={"key": "expressions"})
+    renamed: tuple[tuple[int, int], ...] = field(default=(), metadata=DERIVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,20 +321,22 @@ class Join:
         broadcast: The side that Spark would broadcast; None where it would shuffle.
         text: The condition as people read it.
         exists: Attribute of an existence join that says whether a row has a partner.
+        compared: All that it compares by ``=`` or ``<=>``.
     """
 
     left: int
     right: int
-    join_type: JoinType
+    join_type: JoinType = field(metadata={"key": "type"})
     condition: SparkExpression = UNWRITTEN
-    implied: frozenset[int] = frozenset()
-    equated: tuple[tuple[int, int], ...] = ()
-    is_null_safe: bool = False
-    has_casts: bool = False
-    dates: frozenset[tuple[int, int]] = frozenset()
+    implied: frozenset[int] = field(default=frozenset(), metadata=DERIVED)
+    equated: tuple[tuple[int, int], ...] = field(default=(), metadata=DERIVED)
+    is_null_safe: bool = field(default=False, metadata={"key": "null_safe"})
+    has_casts: bool = field(default=False, metadata=DERIVED)
+    dates: frozenset[tuple[int, int]] = field(default=frozenset(), metadata=DERIVED)
     broadcast: Side | None = None
     text: str = ""
     exists: int | None = None
+    compared: tuple[ColumnComparison, ...] = ()
 
     @property
     def streamed(self) -> int | None:
@@ -314,24 +359,28 @@ class Group:
         calls: The functions; None where one of them is not known.
         outputs: The aggregate's own output over the keys' and the functions' attributes.
         unknown: What of it cannot be stated in parts, as people know it.
+        grouping: All grouping expressions.
+        copied: Its columns that are one of the input, or a field of one.
     """
 
     child: int
-    group_by: frozenset[int] = frozenset()
-    columns: tuple[tuple[int, int], ...] = ()
+    group_by: frozenset[int] = field(default=frozenset(), metadata=DERIVED)
+    columns: tuple[tuple[int, int], ...] = field(default=(), metadata=DERIVED)
     keys: tuple[Output, ...] | None = None
-    calls: tuple[AggregateCall, ...] | None = None
+    calls: tuple[AggregateCall, ...] | None = field(default=None, metadata={"key": "functions"})
     outputs: tuple[Output, ...] | None = None
     unknown: str | None = None
+    grouping: tuple[SparkExpression, ...] = ()
+    copied: tuple[Output, ...] = field(default=(), metadata={"key": "columns"})
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
     """By what rows are ordered: an expression, its direction, and where its NULLs stand."""
 
-    value: SparkExpression
-    is_ascending: bool
-    is_nulls_first: bool
+    value: SparkExpression = field(metadata={"key": "text"})
+    is_ascending: bool = field(metadata={"key": "ascending"})
+    is_nulls_first: bool = field(metadata={"key": "nulls_first"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,10 +397,10 @@ class Window:
     """
 
     child: int
-    keys: frozenset[int]
+    keys: frozenset[int] = field(default=frozenset(), metadata=DERIVED)
     partition: tuple[SparkExpression, ...] = ()
     order: tuple[SortKey, ...] = ()
-    calls: tuple[WindowCall, ...] | None = None
+    calls: tuple[WindowCall, ...] | None = field(default=None, metadata={"key": "functions"})
     outputs: tuple[Output, ...] = ()
 
     @property
@@ -367,6 +416,10 @@ class Window:
         return any(call.depends_on_ties or call.name in first for call in calls)
 
 
+def _united(columns: Sequence[Sequence[int]]) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    return tuple((new, tuple(old)) for new, *old in columns)
+
+
 @dataclass(frozen=True, slots=True)
 class Union:
     """A ``UNION ALL``.
@@ -378,13 +431,15 @@ class Union:
     """
 
     children: tuple[int, ...]
-    columns: tuple[tuple[int, tuple[int, ...]], ...]
-    is_keyed: bool = True
+    columns: tuple[tuple[int, tuple[int, ...]], ...] = field(
+        metadata={"type": "integer[][]", "read": _united}
+    )
+    is_keyed: bool = field(default=True, metadata={"key": "keyed"})
 
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """A column of an expansion: its attribute, and what it is in each projection."""
+    """A column of an expansion: its attribute, and what it is in each projection; a list, told."""
 
     id: int
     values: tuple[SparkExpression, ...]
@@ -401,8 +456,8 @@ class Expand:
     """
 
     child: int
-    columns: tuple[tuple[int, int], ...]
-    outputs: tuple[Expanded, ...] | None = None
+    columns: tuple[tuple[int, int], ...] = field(default=(), metadata=DERIVED)
+    outputs: tuple[Expanded, ...] | None = field(default=None, metadata={"key": "expressions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,15 +502,19 @@ class Pass:
 
     child: int
     name: str = ""
-    equal: tuple[tuple[int, int], ...] = ()
+    equal: tuple[tuple[int, int], ...] = field(default=(), metadata=DERIVED)
 
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Anything else: nothing of its inputs is known above it; its name for people."""
+    """Anything else: nothing of its inputs is known above it; its name for people.
+
+    ``of_groups``: whether it wants rows of equal keys in one task, as Python's functions do.
+    """
 
     children: tuple[int, ...] = ()
     name: str = ""
+    of_groups: bool = False
 
 
 PlanNode = (

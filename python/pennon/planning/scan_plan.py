@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Final, overload
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.caching import combined_identity
+from pennon.caching import Cache, combined_identity
 from pennon.errors import UnknownColumn
 from pennon.leaf.dataset import ResolvedLeaf, leaves_at_once, resolve_reference
 from pennon.manifest.column_bounds import BESIDE
@@ -388,7 +388,15 @@ def plan_scan(
     given = _given(snapshot, predicate, time_zone, with_metadata=with_metadata)
     bound = without_contradiction(all_of(given))
     parts = conjuncts(bound)
-    chosen = _chosen(snapshot, parts, by_statistics=by_statistics)
+    texts = [predicate] if isinstance(predicate, str) else list(predicate or ())
+    asked = tuple(map(str, texts)), time_zone, by_statistics, with_metadata
+    key = replace(snapshot.key, detail=asked)
+    is_told = all(isinstance(text, str) for text in texts)
+    chosen = _CHOSEN.peek(key) if is_told else None
+    if chosen is None:
+        chosen = _chosen(snapshot, parts, by_statistics=by_statistics)
+        if is_told and chosen.identity == snapshot.identity:  # else leaves are looked up each time
+            _CHOSEN.keep(key, chosen)
     leaves, flagged = chosen.leaves, chosen.flagged
     exact, whole = exact_and_whole(parts, flagged, leaves)
     kept = [
@@ -419,6 +427,12 @@ class _Chosen:
     sql: str
     flagged: tuple[int, ...] = ()
     num_pruned: int = 0
+
+
+# A store is asked for the rows of the manifest once, and not by each scan of a version.
+_CHOSEN: Final[Cache[_Chosen]] = Cache(
+    "leaves of scans", max_bytes=16 << 20, weigh=lambda chosen: 4096 + int(chosen.leaves.nbytes)
+)
 
 
 def _chosen(snapshot: Snapshot, parts: Sequence[BoundPredicate], *, by_statistics: bool) -> _Chosen:

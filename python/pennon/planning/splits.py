@@ -8,9 +8,11 @@ small leaves. Where a partitioning is reported, Spark puts the pieces of a key t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
@@ -20,12 +22,12 @@ from pennon.predicate.parse import readable_predicates
 from pennon.predicate.values.literals import LiteralList, to_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
+    import numpy.typing as npt
 
     from pennon.leaf.read.row_keys import RowKeys
     from pennon.planning.scan_plan import ScanPlan
+
+    Numbers = npt.NDArray[np.int64]
 
 # Prunes a finished plan again by values that the query finds while it runs.
 #
@@ -131,76 +133,114 @@ def _condition(plan: ScanPlan, keys: RowKeys) -> exp.Expression | None:
 OPEN_COST_BYTES: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some of the fragments of one leaf.
+ASSIGNED: Final = pa.schema(
+    {
+        "scan": pa.int32(),
+        "key": pa.int64(),
+        "leaf": pa.int32(),
+        "first_fragment": pa.int32(),
+        "end_fragment": pa.int32(),
+    }
+)
+"""What tasks read: one row per scan, key (the task) and leaf or range of a leaf's fragments.
+
+Scan and leaf are positions, in the plan's nodes and in the scan's chosen partitions, the leaf NULL
+where there is nothing to read; fragments are the first and the one after the last, by position,
+NULL for the whole leaf.
+"""
+
+
+def assigned(
+    scan: int, keys: Numbers, leaves: Numbers, fragments: pa.Table | None = None
+) -> pa.Table:
+    """Make rows of ``ASSIGNED``.
 
     Args:
-        leaf: Row of the leaf in the plan's table.
-        fragments: First fragment and the one after the last, by position; None for all.
-        num_bytes: Their share of the leaf's bytes, and what opening it costs.
+        scan: Position of the scan.
+        keys: The key of each row.
+        leaves: The leaf of each row.
+        fragments: The ``first_fragment`` and ``end_fragment`` of each row; None for whole leaves.
     """
+    whole = pa.nulls(len(leaves), pa.int32())
+    ends = ("first_fragment", "end_fragment")
+    first, end = (whole if fragments is None else fragments[name] for name in ends)
+    scans = pa.array(np.full(len(leaves), scan, np.int32))
+    columns = [scans, pa.array(keys, pa.int64()), pa.array(leaves.astype(np.int32)), first, end]
+    return pa.table(columns, schema=ASSIGNED)
 
-    leaf: int
-    fragments: tuple[int, int] | None
-    num_bytes: int
+
+def leaf_pieces(leaves: Numbers, sizes: Numbers, counts: Numbers, piece_bytes: int) -> pa.Table:
+    """Cut leaves into ranges of fragments of about the same size.
+
+    Args:
+        leaves: Their positions.
+        sizes: Bytes of each; 0 where they are not known.
+        counts: Fragments of each, at least one.
+        piece_bytes: What a range should have.
+
+    Returns:
+        Columns ``leaf``, ``first_fragment``, ``end_fragment`` (NULL for a whole leaf) and
+        ``num_bytes``, the range's share, in the order of the leaves.
+
+    Example:
+        >>> one = leaf_pieces(*map(np.array, ([7], [200], [3])), piece_bytes=100)
+        >>> one["first_fragment"].to_pylist(), one["end_fragment"].to_pylist()
+        ([0, 1], [1, 3])
+    """
+    parts = np.maximum(1, np.minimum(counts, -(-sizes // piece_bytes)))
+    at = np.repeat(np.arange(len(leaves)), parts)
+    number = np.arange(len(at)) - np.repeat(np.cumsum(parts) - parts, parts)
+    first, end = (
+        pa.array((counts[at] * ordinal // parts[at]).astype(np.int32), mask=parts[at] == 1)
+        for ordinal in (number, number + 1)
+    )
+    leaf, num_bytes = pa.array(leaves[at]), pa.array(sizes[at] // parts[at])
+    columns = {"leaf": leaf, "first_fragment": first, "end_fragment": end, "num_bytes": num_bytes}
+    return pa.table(columns)
 
 
-def pack(plan: ScanPlan, num_tasks: int, max_bytes: int) -> list[list[Piece]]:
-    """Pack the leaves of a plan into pieces of work of about the same size, in their order.
+def pack(plan: ScanPlan, num_tasks: int, max_bytes: int) -> pa.Table:
+    """Pack the leaves of a plan into tasks of about the same size, in their order.
 
     Args:
         plan: The chosen partitions; one without statistics counts as its opening only.
         num_tasks: How many tasks can run at once.
         max_bytes: The most that one task should read.
+
+    Returns:
+        What each task reads (``ASSIGNED``), tasks numbered from 0; the scan is 0.
     """
-    leaves = plan.table
-    sizes = [size or 0 for size in leaves["num_bytes"].to_pylist()]
-    total = sum(sizes) + OPEN_COST_BYTES * len(sizes)
+    sizes, counts = (
+        pc.fill_null(plan.table[name], unknown).to_numpy().astype(np.int64)
+        for name, unknown in (("num_bytes", 0), ("num_fragments", 1))
+    )
+    total = int(sizes.sum()) + OPEN_COST_BYTES * len(sizes)
     # As many as run at once, or a multiple of it: the last of one more would run alone.
     at_once = max(1, num_tasks)
     num_tasks = at_once * max(1, -(-total // (at_once * max_bytes)))
     target_bytes = min(max_bytes, max(OPEN_COST_BYTES, -(-total // num_tasks)))
-    pieces = list(_pieces(leaves, sizes, target_bytes))
-    even = _evenly(pieces, min(num_tasks, -(-total // OPEN_COST_BYTES)))
-    if all(sum(piece.num_bytes for piece in task) <= max_bytes for task in even):
-        return even
-    return _filled(pieces, target_bytes)
+    pieces = leaf_pieces(np.arange(len(sizes)), sizes, np.maximum(1, counts), target_bytes)
+    costs = pieces["num_bytes"].to_numpy() + OPEN_COST_BYTES
+    tasks = _evenly(costs, min(num_tasks, -(-total // OPEN_COST_BYTES)))
+    if np.bincount(tasks, costs).max(initial=0) > max_bytes:
+        tasks = _filled(costs, target_bytes)
+    return assigned(0, tasks, pieces["leaf"].to_numpy(), pieces)
 
 
-def _evenly(pieces: Sequence[Piece], num_tasks: int) -> list[list[Piece]]:
+def _evenly(costs: Numbers, num_tasks: int) -> Numbers:
     """Divide pieces among a number of tasks, by what is read before the middle of each."""
-    share = sum(piece.num_bytes for piece in pieces) / max(1, num_tasks)
-    packed: dict[int, list[Piece]] = {}
-    read = 0
-    for piece in pieces:
-        task = int((read + piece.num_bytes / 2) / share)
-        packed.setdefault(task, []).append(piece)
-        read += piece.num_bytes
-    return list(packed.values())
+    share = costs.sum() / max(1, num_tasks)
+    middles = np.cumsum(costs) - costs / 2
+    return np.unique((middles / share).astype(np.int64), return_inverse=True)[1]
 
 
-def _filled(pieces: Sequence[Piece], target_bytes: int) -> list[list[Piece]]:
+def _filled(costs: Numbers, target_bytes: int) -> Numbers:
     """Fill one task after the other."""
-    packed: list[list[Piece]] = []
-    filled = target_bytes
-    for piece in pieces:
-        if filled + piece.num_bytes > target_bytes:
-            packed.append([])
-            filled = 0
-        packed[-1].append(piece)
-        filled += piece.num_bytes
-    return packed
-
-
-def _pieces(leaves: pa.Table, sizes: list[int], target_bytes: int) -> Iterator[Piece]:
-    for leaf, (size, count) in enumerate(
-        zip(sizes, leaves["num_fragments"].to_pylist(), strict=True)
-    ):
-        parts = min(count or 1, -(-size // target_bytes)) if size else 1
-        if parts <= 1:
-            yield Piece(leaf, None, size + OPEN_COST_BYTES)
-            continue
-        for part in range(parts):
-            first, end = count * part // parts, count * (part + 1) // parts
-            yield Piece(leaf, (first, end), size // parts + OPEN_COST_BYTES)
+    tasks: list[int] = []
+    task, filled = -1, target_bytes
+    for cost in costs.tolist():
+        if filled + cost > target_bytes:
+            task, filled = task + 1, 0
+        tasks.append(task)
+        filled += cost
+    return np.array(tasks, np.int64)

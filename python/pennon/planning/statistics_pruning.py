@@ -3,7 +3,7 @@
 It comes behind the partition values and has the same rule: a leaf without a matching row may be
 kept, one with such a row is never lost. A leaf without statistics of the version that is read is
 kept, and so is every leaf under what is neither a comparison of a column with literals nor one that
-``computed_bounds`` can compute with bounds.
+``predicate.expressions.intervals`` can compute with bounds.
 
 NULL rules: a comparison is true of no NULL, so a column of NULLs alone satisfies IS NULL only. An
 unknown bound is NULL here, and what comes of it is kept.
@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.manifest.column_bounds import bounds_at, column_bounds
+from pennon.manifest.column_bounds import ColumnBounds, bounds_at, column_bounds
 from pennon.manifest.format.column_statistics import is_counted_type, text_above
 from pennon.planning.binding.bound_predicate import (
     AllOf,
@@ -31,15 +31,16 @@ from pennon.planning.binding.bound_predicate import (
     SourceColumn,
     columns,
 )
-from pennon.planning.possible_values import can_be_true, deciding_columns
 from pennon.predicate.condition import Comparison, Operator
+from pennon.predicate.expressions.functions import interval_of
+from pennon.predicate.expressions.intervals import Interval
+from pennon.predicate.typed import has_more_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pennon.manifest.column_bounds import ColumnBounds
     from pennon.manifest.snapshot import Snapshot
 
 __all__ = ["counted_columns", "has_possible_row", "may_match_at", "may_prune"]
@@ -109,7 +110,7 @@ def counted_columns(parts: Sequence[BoundPredicate]) -> dict[int, pa.DataType]:
 def _asked_columns(parts: Sequence[BoundPredicate]) -> dict[int, pa.DataType]:
     """List those of the columns that conditions compute with, too."""
     computed = (condition for part in parts for condition in _computed_conditions(part))
-    asked = (column for condition in computed for column in deciding_columns(condition))
+    asked = (column for condition in computed for column in _deciding_columns(condition))
     return counted_columns(parts) | _counted(asked)
 
 
@@ -152,7 +153,7 @@ def _possible(
                 result = pc.or_(result, conjunct)
             return result
         case ComputedCondition(implied=implied):
-            by_values = can_be_true(predicate, bounds_of, len(every))
+            by_values = _can_be_true(predicate, bounds_of, len(every))
             possible = every if implied is None else _possible(implied, bounds_of, every)
             return possible if by_values is None else pc.and_(possible, by_values)
         case Compared(column=SourceColumn(field_id=int(field_id))) if field_id in bounds_of:
@@ -257,3 +258,49 @@ def _first_not_below(values: pa.Array, bounds: pa.Array) -> NDArray[np.int64] | 
         return np.asarray(np.searchsorted(values.cast(stored).to_numpy(), sought))
     bounds_in_order = values.to_pylist()
     return [bisect.bisect_left(bounds_in_order, bound) for bound in bounds.to_pylist()]
+
+
+# Whether a computed condition can be TRUE in a leaf, by the bounds of its columns.
+
+# Of a longer condition nothing is said: planning walks it several times.
+_MOST_NODES: Final = 2_000
+
+
+def _deciding_columns(condition: ComputedCondition) -> tuple[SourceColumn, ...]:
+    """List the columns whose bounds can tell that a condition is TRUE of no row, if they can."""
+    sources = condition.sources
+    columns = [column for column in sources if isinstance(column, SourceColumn)]
+    is_counted = all(
+        column.field_id is not None and is_counted_type(column.type) for column in columns
+    )
+    is_known = not condition.why and is_counted and len(columns) == len(sources) > 0
+    if not is_known or has_more_nodes(condition.expression, _MOST_NODES):
+        return ()
+    return tuple(columns) if _interval(condition, {}, 0) is not None else ()
+
+
+def _can_be_true(
+    condition: ComputedCondition, bounds_of: Mapping[int, ColumnBounds], num_leaves: int
+) -> pa.Array | None:
+    """Tell of each leaf whether a condition can be TRUE of a row in it, or an error."""
+    if not _deciding_columns(condition):
+        return None
+    possible = _interval(condition, bounds_of, num_leaves)
+    return None if possible is None else pa.array(possible.is_open | possible.can_be_true)
+
+
+def _interval(
+    condition: ComputedCondition, bounds_of: Mapping[int, ColumnBounds], num_leaves: int
+) -> Interval | None:
+    columns: dict[tuple[str, ...], Interval] = {}
+    for column in condition.sources:
+        if isinstance(column, SourceColumn):
+            bounds = bounds_of.get(column.field_id) if column.field_id is not None else None
+            bounds = bounds or ColumnBounds.unknown(num_leaves, column.type)
+            has_null = pc.fill_null(pc.greater(bounds.null_count, 0), fill_value=True)
+            values = Interval.of_bounds(bounds.lower, bounds.upper, has_null, bounds.is_known)
+            if values is None:
+                return None
+            columns[column.path] = values
+    value = interval_of(condition.expression, columns, num_leaves)
+    return value if value is not None and pa.types.is_boolean(value.type) else None

@@ -13,11 +13,13 @@ of all tasks' rows. So there an aggregate's groups have to be whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from pennon.execution.batches import row_bytes
 from pennon.plan import (
     Expand,
     Filter,
@@ -28,20 +30,25 @@ from pennon.plan import (
     Offset,
     OneRow,
     Project,
+    Scan,
     Side,
     Union,
     Window,
+    children_of,
 )
 from pennon.predicate.condition import Declined
-from pennon.pushdown.division import Surroundings, is_replicable
+from pennon.pushdown.division import Division, Surroundings, is_replicable, with_small_values
 from pennon.pushdown.partners import (
+    HASH_TABLE_EXPANSION,
     MOST_PAIRS,
     PASSES,
     WANTS_PARTNERS,
     Restriction,
     equal_pairs,
+    holds_rows,
     input_of,
     other_side,
+    sizes_of,
 )
 from pennon.pushdown.query import FragmentQuery, fragment_query
 from pennon.pushdown.runtime_pruning import pruning_sides
@@ -49,10 +56,10 @@ from pennon.pushdown.runtime_pruning import pruning_sides
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pennon.grouping.resolve.group_tree import KeyGroup
+    from pennon.grouping.resolve.group_tree import DerivedKeys, KeyGroup
     from pennon.plan import Plan
     from pennon.predicate.condition import Semantics
-    from pennon.pushdown.division import Division
+    from pennon.pushdown.partners import Size
 
 # Restricts an aggregate to the groups that a join above it needs: the keys of a small side.
 #
@@ -419,3 +426,111 @@ class _Finder:
         except Declined as reason:
             self.declined.setdefault(root, str(reason))
             return None
+
+
+# A query that one executor computes as a whole: one task, with a thread for each of its cores.
+#
+# Where a session has no more than one executor, nothing is won by dividing a query among its tasks:
+# DataFusion divides it among threads, and exchanges rows between them without writing them.
+# Of several executors one is done sooner with what is not much for it (``sooner_in_one``).
+# What Spark gets must be little, for one task hands it over, so only groups, first rows and rows
+# of small tables qualify; and what joins hold in memory must fit the pool, for they do not
+# spill. Small filtered sides are evaluated first where they may rule out leaves of the others
+# (``runtime_pruning.py``). All other queries are divided (``division.py``).
+
+# How many small queries a thread computes while the stages of a divided one start and end, and how
+# often its CPU that takes: docs/benchmarks.md, "Several executors".
+_SMALL_QUERIES: Final = 8
+_CPU_OF_DIVIDED: Final = 4
+
+
+def sooner_in_one(small_bytes: int, slots: int, parallelism: int) -> float:
+    """Tell how many bytes one of several executors computes sooner than all of them together.
+
+    A divided query that exchanges rows takes several times the CPU: up to as many executors win
+    nothing. More of them win little where it is done before their stages are started and ended.
+
+    Args:
+        small_bytes: What is worth one thread only.
+        slots: Tasks that an executor runs at once.
+        parallelism: Tasks that all executors run at once.
+
+    Example:
+        >>> sooner_in_one(16, slots=4, parallelism=16), sooner_in_one(16, slots=4, parallelism=32)
+        (inf, 1024.0)
+    """
+    won = 1 - _CPU_OF_DIVIDED * slots / parallelism
+    return math.inf if won <= 0 else _SMALL_QUERIES * small_bytes * slots / won
+
+
+def whole_query(
+    plan: Plan,
+    keys: DerivedKeys,
+    semantics: Semantics,
+    *,
+    least_bytes: int,
+    most_bytes: int,
+    pool_bytes: int,
+    replicated_bytes: int,
+) -> tuple[Division, Candidate] | None:
+    """Find the one fragment that reads all that a query reads.
+
+    Args:
+        plan: The query.
+        keys: The keys that it allows.
+        semantics: The session's.
+        least_bytes: What reads no more is worth one thread only.
+        most_bytes: The most bytes of all inputs that one executor reads.
+        pool_bytes: The memory of a worker's queries.
+        replicated_bytes: The most bytes of inputs of a side that is evaluated before the rest.
+
+    Returns:
+        The query undivided, and the fragment; None where it has to be divided.
+    """
+    plan = with_small_values(plan, semantics, most_bytes)
+    root = len(plan) - 1
+    sizes = sizes_of(plan)
+    scans = plan.scans(root)
+    if not scans or not plan.is_of_tables(root):
+        return None
+    read = [sizes[scan].read_bytes for scan in scans]
+    held = sum(read) - (0 if holds_rows(plan, plan.subtree(root)) else max(read))
+    if not least_bytes < sum(read) <= most_bytes or held * HASH_TABLE_EXPANSION > pool_bytes:
+        return None
+    if sizes[root].pairs > MOST_PAIRS:
+        return None
+    division = Division(
+        plan, plan, keys, {}, sizes, is_one_task=True, replicated_bytes=replicated_bytes
+    )
+    for position in _upper(plan, scans):
+        if not _is_little(plan, sizes, position, least_bytes):
+            continue
+        candidate = candidate_in_one_task(division, semantics, position)
+        if candidate is not None and candidate.query.all_scans == set(scans):
+            return division, candidate
+    return None
+
+
+def _upper(plan: Plan, scans: tuple[int, ...]) -> Iterator[int]:
+    """Walk down from the root as long as all scans are below."""
+    position: int | None = len(plan) - 1
+    while position is not None:
+        yield position
+        below = (child for child in plan.children(position) if plan.scans(child) == scans)
+        position = next(below, None)
+
+
+def _is_little(plan: Plan, sizes: tuple[Size, ...], position: int, most_bytes: int) -> bool:
+    """Whether an operator gives groups, or few rows, and not all those of a large table."""
+    node = plan[position]
+    match node:
+        case Group() | Limit() | Window(is_limit=True):
+            return True
+        case Scan(columns=columns):
+            width = row_bytes(column.type for column in columns)
+            return sizes[position].rows * width <= most_bytes
+        case Join(join_type=JoinType.SEMI | JoinType.ANTI | JoinType.EXISTENCE, left=left):
+            return _is_little(plan, sizes, left, most_bytes)
+        case _:
+            below = children_of(node)
+            return all(_is_little(plan, sizes, child, most_bytes) for child in below)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import FragmentFailed
+from pennon.execution import Query
 from pennon.execution.engine import rows_over
 from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.manifest.column_bounds import column_bounds
@@ -30,9 +31,11 @@ from pennon.planning.manifest_query import NO_RESIDUAL
 from pennon.planning.reports.row_estimate import with_statistics
 from pennon.planning.scan_plan import plan_scan
 from pennon.predicate.condition import Declined, operands
+from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.normalize import normalize
 from pennon.predicate.typed import NTZ, ZONED, Typed, cast, is_null, is_plain
+from pennon.predicate.values.literals import to_expression
 from pennon.pushdown.partition_times import SPEC_VERSION, PartitionTimes, time_spans
 from pennon.pushdown.query import FragmentQuery, FragmentWriter
 from pennon.pushdown.selects.selected import (
@@ -42,7 +45,6 @@ from pennon.pushdown.selects.selected import (
     selected_from,
     selected_table,
 )
-from pennon.pushdown.whole_query import constant_query
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,7 +175,7 @@ def manifest_answer(
         query = writer.query()
         if writer.prunings:
             return None
-        rows = rows_over(query.sql, {_PARTITIONS: values})
+        rows = rows_over(query.select.sql, {_PARTITIONS: values})
     except (Declined, FragmentFailed, *VALUE_FAILURES):
         # An error is one of the running query, and never of its planning.
         return None
@@ -342,7 +344,7 @@ class _PartitionWriter(FragmentWriter):
         if not isinstance(node, Filter) or node.condition.tree is None:
             return super().select(position)
         below = self.select(node.child)
-        self.prunings |= node.prunings
+        self.prunings |= {pruning.id for pruning in node.prunings}
         kept: list[exp.Expr] = []
         for part in operands(node.condition.tree, exp.And):
             try:
@@ -460,3 +462,46 @@ class _PartitionWriter(FragmentWriter):
             raise Declined(why=f"a {call.name} of type {call.type} that is {columns[counted]}")
         of = exp.Min if call.name == "min" else exp.Max
         return Typed(of(this=exp.column(counted, quoted=True)), columns[counted])
+
+
+# Rows that are known when a query is planned, as a query over literals.
+
+_IS_ROW: Final = "is_row"
+
+
+def constant_query(query: FragmentQuery, rows: pa.Table) -> FragmentQuery | None:
+    """Write the rows of a query as one that reads no relation.
+
+    Args:
+        query: The query.
+        rows: What it gives.
+
+    Returns:
+        The same columns; None where a value has no literal.
+    """
+    schema = query.select.schema
+    if any(pa.types.is_binary(kind) for kind in schema.types):
+        return None
+    names = schema.names
+    columns = [
+        exp.alias_(cast(exp.column(name, quoted=True), kind), name, quoted=True)
+        for name, kind in zip(names, schema.types, strict=True)
+    ]
+    # Where there is no other row, one of NULLs gives the types and is left out afterwards.
+    values = [[exp.false(), *(cast(exp.Null(), kind) for kind in schema.types)]]
+    for row in range(rows.num_rows):
+        cells = [_literal(rows[at][row], kind) for at, kind in enumerate(schema.types)]
+        values.append([exp.true(), *cells])
+    table = exp.Values(
+        expressions=[exp.Tuple(expressions=value) for value in values],
+        alias=exp.TableAlias(
+            this=exp.to_identifier(_PARTITIONS),
+            columns=[exp.to_identifier(name, quoted=True) for name in (_IS_ROW, *names)],
+        ),
+    )
+    sql = exp.select(*columns).from_(table).where(exp.column(_IS_ROW, quoted=True))
+    return FragmentQuery(Query(sql.sql(dialect=DataFusion), schema), ())
+
+
+def _literal(value: pa.Scalar, data_type: pa.DataType) -> exp.Expr:
+    return cast(to_expression(value) if value.is_valid else exp.Null(), data_type)

@@ -11,7 +11,6 @@ NULL rules: the partition of NULL has the value of the expression for NULL.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -36,10 +35,10 @@ from pennon.plan import (
 )
 from pennon.predicate.condition import Declined
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.expressions.functions import Unit, asked_of_times
 from pennon.predicate.expressions.typed_expression import typed_expression
-from pennon.predicate.expressions.value_ranges import ValueRange
 from pennon.predicate.typed import NTZ, ZONED, SparkExpression, cast
-from pennon.predicate.values.literals import arrow_type, literal_value
+from pennon.predicate.values.literals import arrow_type
 from pennon.transforms.registry import composed_of
 
 if TYPE_CHECKING:
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
 
     from pennon.plan import Column, PlanNode
     from pennon.predicate.condition import Semantics
+    from pennon.predicate.expressions.intervals import Ends
     from pennon.spec.partition_spec import PartitionSpec
 
 __all__ = ["SPEC_VERSION", "PartitionTimes", "TimeSpans", "time_spans"]
@@ -59,7 +59,7 @@ __all__ = ["SPEC_VERSION", "PartitionTimes", "TimeSpans", "time_spans"]
 # NULL rules: a range is that of the values that are not NULL; an outer join adds none to them.
 
 
-def range_below(nodes: Sequence[PlanNode], position: int, column: str) -> ValueRange | None:
+def range_below(nodes: Sequence[PlanNode], position: int, column: str) -> Ends | None:
     """Find the range of a column of an operator's input, or of one of its inputs.
 
     Args:
@@ -71,7 +71,7 @@ def range_below(nodes: Sequence[PlanNode], position: int, column: str) -> ValueR
     return next(filter(None, ranges), None)
 
 
-def known_range(nodes: Sequence[PlanNode], position: int, attribute: int) -> ValueRange | None:
+def known_range(nodes: Sequence[PlanNode], position: int, attribute: int) -> Ends | None:
     """Find the range of an attribute at an operator.
 
     Args:
@@ -87,8 +87,7 @@ def known_range(nodes: Sequence[PlanNode], position: int, attribute: int) -> Val
     match nodes[position]:
         case Scan(columns=columns, bounds=bounds):
             names = [column.name for column in columns if column.id == attribute]
-            stated = bounds(names[0]) if names else None
-            return None if stated is None else ValueRange(*map(Fraction, stated))
+            return bounds(names[0]) if names else None
         case Project(child=child, renamed=pairs) | Expand(child=child, columns=pairs):
             source = dict(pairs).get(attribute)
         case Group(child=child, columns=pairs):
@@ -107,7 +106,7 @@ def known_range(nodes: Sequence[PlanNode], position: int, attribute: int) -> Val
             known = [one for one in ranges if one is not None]
             if not known or len(known) < len(children):
                 return None
-            return ValueRange(min(one.low for one in known), max(one.high for one in known))
+            return min(low for low, _ in known), max(high for _, high in known)
         case _:
             return None
     return None if source is None else known_range(nodes, child, source)
@@ -118,19 +117,6 @@ _INSTANTS: Final = "r0"
 # Years with all of their hours, for some twenty years of partitions.
 _MOST_INSTANTS: Final = 200_000
 _NUMPY_UNITS: Final = {"year": "Y", "month": "M", "day": "D", "hour": "h"}
-_DAY: Final = "day"
-_HOUR: Final = "hour"
-_DAY_PARTS: Final = frozenset(
-    {
-        *("YEAR", "QUARTER", "MONTH", "WEEK", "WEEKOFYEAR", "DAY", "DAYOFMONTH", "DAYOFYEAR"),
-        *("DOY", "DAYOFWEEK", "DOW", "WEEKDAY", "DAYOFWEEK_ISO"),
-    }
-)
-_DAY_UNITS: Final = frozenset(
-    {"YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK", "DAY", "DD"}
-)
-_DAY_LETTERS: Final = frozenset("yMd")
-_HOUR_LETTERS: Final = _DAY_LETTERS | {"H"}
 _FIRST_YEAR: Final = 1
 _END_YEAR: Final = 10_000
 
@@ -278,7 +264,7 @@ class PartitionTimes:
         except Declined:
             return None
         spans = self.spans[column]
-        times = _times_within(spans, 24 if unit is _DAY else 1)
+        times = _times_within(spans, 24 if unit is Unit.DAY else 1)
         if times is None:
             return None
         # The last of them is that of NULL, which every partition of NULL has.
@@ -302,20 +288,20 @@ class PartitionTimes:
         at = np.where(spans.is_null, len(times.hours), times.starts[times.span_of])
         return values.combine_chunks().take(pa.array(at))
 
-    def _unit(self, node: exp.Expr) -> str | None:
+    def _unit(self, node: exp.Expr) -> Unit | None:
         """What an expression asks of its times: the day, or the hour; None for more."""
         name = self._time(node)
         if name is not None:
-            return _DAY if pa.types.is_date(self.types[name]) else None
-        unit = _unit_taken(node)
-        if unit is not None and any(
-            self._time(child) is not None for child in node.iter_expressions()
-        ):
-            return unit
-        units = [self._unit(child) for child in node.iter_expressions() if child.find(exp.Column)]
+            return Unit.DAY if pa.types.is_date(self.types[name]) else None
+        asked = asked_of_times(node)
+        units = [
+            asked.unit if asked is not None and self._time(child) is not None else self._unit(child)
+            for child in node.iter_expressions()
+            if child.find(exp.Column)
+        ]
         if not units or None in units:
             return None
-        return _HOUR if _HOUR in units else _DAY
+        return Unit.HOUR if Unit.HOUR in units else Unit.DAY
 
     def _time(self, node: exp.Expr) -> str | None:
         """Name the column that a node is, or is as a timestamp of the same time."""
@@ -327,31 +313,6 @@ class PartitionTimes:
             case exp.Cast() if arrow_type(node.to) in (NTZ, ZONED):
                 return self._time(node.this)
         return None
-
-
-def _unit_taken(node: exp.Expr) -> str | None:
-    """What a function takes of a time that it is given; None where that may be more."""
-    name, days, hours = "", _DAY_UNITS, frozenset({"HOUR"})
-    match node:
-        case exp.TsOrDsToDate() | exp.Year() | exp.Month() | exp.Quarter() | exp.LastDay():
-            return _DAY
-        case exp.Cast() if arrow_type(node.to) == pa.date32():
-            return _DAY
-        case exp.Extract():
-            name, days = node.name.upper(), _DAY_PARTS
-        case exp.TimestampTrunc() | exp.DateTrunc():
-            unit = node.args.get("unit")
-            name = "" if unit is None else unit.name.upper()
-        case exp.Anonymous() if node.name.lower() == "date_format":
-            pattern = literal_value(node.expressions[-1])
-            text = "?" if pattern is None or not pattern.is_valid else str(pattern.as_py())
-            letters = set(text) - set("-/.:, _")
-            if letters <= _DAY_LETTERS:
-                return _DAY
-            return _HOUR if letters <= _HOUR_LETTERS else None
-    if name in days:
-        return _DAY
-    return _HOUR if name in hours else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.execution import Query
 from pennon.plan import (
     Expand,
     Filter,
@@ -74,23 +75,22 @@ class FragmentQuery:
     """The query of a fragment.
 
     Args:
-        sql: In DataFusion's dialect; ``r<i>`` is the relation of the i-th of ``scans``,
-            and ``p<i>`` has the rows of the i-th of ``parts``.
+        select: What tasks compute; ``r<i>`` is the relation of the i-th of ``scans``, and ``p<i>``
+            has the rows of the i-th of ``parts``.
         scans: Positions of its scans, in the order of their relations.
-        columns: The ids of its columns, in order.
-        schema: Their names and types.
         parts: What every worker evaluates for itself, over relations of its own.
         root: Position of its uppermost node.
-        zone_offsets: The offsets of the session's zone, where it has times of it.
     """
 
-    sql: str
+    select: Query
     scans: tuple[int, ...]
-    columns: tuple[int, ...]
-    schema: pa.Schema
     parts: tuple[FragmentQuery, ...] = ()
     root: int = 0
-    zone_offsets: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The attributes of its columns, in order."""
+        return tuple(int(name[1:]) for name in self.select.schema.names)
 
     @property
     def all_scans(self) -> set[int]:
@@ -193,10 +193,10 @@ class FragmentWriter:
             raise Declined(why="a query of too many levels") from error
         if not selected.types:
             raise Declined(why="a result without columns")
-        ids = tuple(int(name[1:]) for name in selected.types)
-        schema, parts = pa.schema(list(selected.types.items())), tuple(self.parts)
+        schema = pa.schema(list(selected.types.items()))
         offsets = self.semantics.zone_offsets if uses_zone(sql) else ()
-        return FragmentQuery(sql, tuple(self.scans), ids, schema, parts, self.root, offsets)
+        select = Query(sql, schema, offsets)
+        return FragmentQuery(select, tuple(self.scans), tuple(self.parts), self.root)
 
     def select(self, position: int) -> Selected:
         """Write the subtree below and with a node.
@@ -216,7 +216,7 @@ class FragmentWriter:
                 return Selected(selected_columns([]), {})
             case Filter() as node:
                 below = self.select(node.child)
-                self.prunings |= node.prunings
+                self.prunings |= {pruning.id for pruning in node.prunings}
                 if not node.leaves_out_rows and self.values.isdisjoint(below.types):
                     return below
                 return filtered(f"t{position}", below, node.condition, self.semantics, self.values)
@@ -254,7 +254,7 @@ class FragmentWriter:
         self.parts.append(query)
         self.prunings |= writer.prunings
         self.implied |= writer.implied
-        types = {field.name: field.type for field in query.schema}
+        types = {field.name: field.type for field in query.select.schema}
         return Selected(selected_table(name, quoted_columns(types)), types)
 
     def scan(self, position: int, scan: Scan) -> Selected:
@@ -390,7 +390,7 @@ class FragmentWriter:
         column = f"c{restriction.column}"
         keys = selected_table(f"p{len(self.parts)}", quoted_columns([column]))
         self.parts.append(part)
-        types = {field.name: field.type for field in part.schema if field.name == column}
+        types = {field.name: field.type for field in part.select.schema if field.name == column}
         return restricted_to_keys(name, below, f"c{restriction.key}", Selected(keys, types))
 
     def aggregated(self, call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Typed:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.execution import KEPT
+from pennon.execution import NO_PRUNING_KEY, LeafPruning, RowFilter
 from pennon.plan import Column, Group, Join, Limit, Scan, Side
 from pennon.pushdown.partners import (
     input_of,
@@ -61,46 +61,25 @@ _MOST_CHOSEN_FROM: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RuntimePruning:
-    """Leaves of a scan that the values of a replicated part rule out.
+    """Leaves of a relation that the values of a replicated part rule out.
 
     Args:
-        scan: Position of the scan.
+        pruning: What tasks do, without the keys of their leaves.
         spec_version: Version of the spec that the leaves are of.
         function: The function of that spec, which each leaf has one value of.
-        part: Number of the part.
-        columns: Names of its columns, in the order of the function's.
     """
 
-    scan: int
+    pruning: LeafPruning
     spec_version: int
     function: SpecFunction
-    part: int
-    columns: tuple[str, ...]
 
     def keys(self, leaves: pa.Table) -> pa.Array:
         """Compute for each leaf what it is found by: int64, NULL where its value is."""
         keys = murmur3(self.function.values(leaves)).cast(pa.int64())
         names = leaves.column("object_id").combine_chunks()
-        return pc.if_else(pc.starts_with(names, leaf_prefix(self.spec_version)), keys, KEPT)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyFilter:
-    """Rows of a scan that the values of a replicated part rule out.
-
-    Args:
-        scan: Position of the scan.
-        name: Name of its column.
-        part: Number of the part.
-        column: Name of the part's column.
-        chosen_from: Rows of the table that the values come from.
-    """
-
-    scan: int
-    name: str
-    part: int
-    column: str
-    chosen_from: int
+        return pc.if_else(
+            pc.starts_with(names, leaf_prefix(self.spec_version)), keys, NO_PRUNING_KEY
+        )
 
 
 def runtime_prunings(plan: Plan, query: FragmentQuery) -> tuple[RuntimePruning, ...]:
@@ -111,7 +90,11 @@ def runtime_prunings(plan: Plan, query: FragmentQuery) -> tuple[RuntimePruning, 
         query: That of a fragment.
     """
     prunings = (
-        RuntimePruning(scan, version, function, number, columns)
+        RuntimePruning(
+            LeafPruning(query.scans.index(scan), number, columns, function.grouping.transform),
+            version,
+            function,
+        )
         for number, part in enumerate(query.parts)
         for columns, scan, version, function in _of_part(
             plan, part, {other.root for other in query.parts}
@@ -122,9 +105,9 @@ def runtime_prunings(plan: Plan, query: FragmentQuery) -> tuple[RuntimePruning, 
     return tuple(dict.fromkeys(prunings))
 
 
-def key_filters(
+def row_filters(
     plan: Plan, query: FragmentQuery, restriction: Restriction | None = None
-) -> tuple[KeyFilter, ...]:
+) -> tuple[RowFilter, ...]:
     """List what the replicated parts of a query may leave of the rows of its scans.
 
     Args:
@@ -133,7 +116,7 @@ def key_filters(
         restriction: Which groups of its uppermost aggregate are computed.
     """
     roots = {part.root for part in query.parts}
-    filters: list[KeyFilter] = []
+    filters: list[RowFilter] = []
     for number, part in enumerate(query.parts):
         for attribute, scan, column in (
             *ruled_out_by(plan, part.root, part.columns, roots),
@@ -144,11 +127,12 @@ def key_filters(
             if (
                 scan in query.scans
                 and rows is not None
-                and name in part.schema.names
-                and part.schema.field(name).type == column.type
+                and name in part.select.schema.names
+                and part.select.schema.field(name).type == column.type
                 and _is_filtered_by(plan, scan, column)
             ):
-                filters.append(KeyFilter(scan, column.name, number, name, rows))
+                relation = query.scans.index(scan)
+                filters.append(RowFilter(relation, column.name, number, name, rows))
     return tuple(dict.fromkeys(filters))
 
 
@@ -192,9 +176,8 @@ def _of_part(
     compared = ruled_out_by(plan, part.root, part.columns, parts)
     for attributes, scan, version, function in _functions_of(plan, compared):
         names = tuple(f"c{attribute}" for attribute in attributes)
-        if set(names) <= set(part.schema.names) and function.grouping.source_types == tuple(
-            part.schema.field(name).type for name in names
-        ):
+        types = dict(zip(part.select.schema.names, part.select.schema.types, strict=True))
+        if function.grouping.source_types == tuple(map(types.get, names)):
             yield names, scan, version, function
 
 

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from pennon.errors import InternalError
 from pennon.grouping.resolve.group_tree import DerivedKeys
-from pennon.grouping.tasks import ASSIGNED, assign
-from pennon.planning.splits import pack
+from pennon.grouping.tasks import assign
+from pennon.planning.splits import ASSIGNED, assigned, pack
 from pennon.pushdown.partners import HASH_TABLE_EXPANSION, holds_rows
 
 if TYPE_CHECKING:
@@ -111,21 +111,13 @@ def tasks_of(
 
 def _packed(plans: Mapping[int, ScanPlan], target: TaskTarget) -> FragmentTasks:
     """Let each task read some leaves of one scan, and nothing of the others."""
-    packed = [
-        (scan, pieces)
-        for scan, plan in plans.items()
-        for pieces in pack(plan, target.parallelism, target.max_bytes)
-    ]
-    rows = [
-        (scan, key, piece.leaf, *(piece.fragments or (None, None)))
-        for key, (scan, pieces) in enumerate(packed)
-        for piece in pieces
-    ]
-    columns = zip(*rows, strict=True) if rows else ([] for _ in ASSIGNED)
-    arrays = [
-        pa.array(list(column), field.type) for column, field in zip(columns, ASSIGNED, strict=True)
-    ]
-    return FragmentTasks.of(pa.Table.from_arrays(arrays, schema=ASSIGNED))
+    rows, first = [ASSIGNED.empty_table()], 0
+    for scan, plan in plans.items():
+        packed = pack(plan, target.parallelism, target.max_bytes)
+        keys = packed["key"].to_numpy() + first
+        rows.append(assigned(scan, keys, packed["leaf"].to_numpy(), packed))
+        first = int(keys.max(initial=first - 1)) + 1
+    return FragmentTasks.of(pa.concat_tables(rows))
 
 
 def _assigned(

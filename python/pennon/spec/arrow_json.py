@@ -20,11 +20,17 @@ import pyarrow as pa
 from pennon.errors import CorruptJson, InvalidArrowJson
 
 __all__ = [
+    "BLOB",
+    "EXTENSION_NAME",
+    "TYPE_MARKS",
     "UnknownKeys",
     "field_from_json",
     "field_to_json",
+    "is_blob",
     "object_from_text",
     "object_or_empty",
+    "storage_field",
+    "storage_type",
     "text_of",
     "type_from_json",
     "type_to_json",
@@ -156,6 +162,98 @@ def _walk(written: object, above: _Place) -> Iterator[tuple[_Place, dict[str, ob
     below = data_type.get("fields") if isinstance(data_type, dict) else None
     for child in below if isinstance(below, list) else ():
         yield from _walk(child, place)
+
+
+# A column of an extension type is one of its storage type whose metadata names the extension, as
+# Arrow writes it into files. Blobs, of either version of Lance, are LARGE_BINARY with Lance's mark.
+
+EXTENSION_NAME: Final = b"ARROW:extension:name"
+_EXTENSION_PARAMETERS: Final = b"ARROW:extension:metadata"
+BLOB: Final = b"lance-encoding:blob"
+"""The metadata key of a column whose values Lance stores beside the others."""
+_BLOB_EXTENSION: Final = "lance.blob.v2"
+TYPE_MARKS: Final = frozenset({EXTENSION_NAME, _EXTENSION_PARAMETERS, BLOB})
+"""The keys of a field's metadata that say how its values are stored."""
+
+
+def is_blob(field: pa.Field) -> bool:
+    """Whether a field, as ``storage_field`` gives it, is one of blobs.
+
+    Example:
+        >>> is_blob(pa.field("image", pa.large_binary(), metadata={"lance-encoding:blob": "true"}))
+        True
+    """
+    return (field.metadata or {}).get(BLOB, b"").lower() == b"true"
+
+
+def storage_field(field: pa.Field) -> pa.Field:
+    """Give a field with the storage of its extension types, the name of its own in its metadata.
+
+    Example:
+        >>> storage_field(pa.field("id", pa.uuid()))
+        pyarrow.Field<id: fixed_size_binary[16]>
+    """
+    metadata, extension = dict(field.metadata or {}), field.type
+    is_extension = isinstance(extension, pa.BaseExtensionType)
+    if not (is_extension or extension.num_fields or TYPE_MARKS & metadata.keys()):
+        return field
+    if isinstance(extension, pa.BaseExtensionType) and extension.extension_name != _BLOB_EXTENSION:
+        metadata[EXTENSION_NAME] = extension.extension_name.encode()
+        metadata[_EXTENSION_PARAMETERS] = _parameters(extension)
+    elif _is_second_blob(field):
+        metadata = {BLOB: b"true"} | {
+            key: text for key, text in metadata.items() if not key.startswith(b"ARROW:extension:")
+        }
+    plain = field.with_metadata(metadata or None)
+    return plain.with_type(pa.large_binary() if is_blob(plain) else storage_type(extension))
+
+
+def storage_type(data_type: pa.DataType) -> pa.DataType:
+    """Give the type that stores the values of one which is, or has below it, an extension type.
+
+    Example:
+        >>> storage_type(pa.list_(pa.json_()))
+        ListType(list<item: string>)
+    """
+    if isinstance(data_type, pa.BaseExtensionType):
+        return storage_type(data_type.storage_type)
+    if not data_type.num_fields:
+        return data_type
+    if pa.types.is_struct(data_type):
+        return pa.struct([storage_field(child) for child in data_type])
+    if pa.types.is_map(data_type):
+        key, item = storage_field(data_type.key_field), storage_field(data_type.item_field)
+        return pa.map_(key, item, keys_sorted=data_type.keys_sorted)
+    if pa.types.is_fixed_size_list(data_type):
+        return pa.list_(storage_field(data_type.value_field), data_type.list_size)
+    if pa.types.is_list(data_type):
+        return pa.list_(storage_field(data_type.value_field))
+    if pa.types.is_large_list(data_type):
+        return pa.large_list(storage_field(data_type.value_field))
+    return data_type
+
+
+def _is_second_blob(field: pa.Field) -> bool:
+    name = (field.metadata or {}).get(EXTENSION_NAME, b"").decode(errors="replace")
+    return _BLOB_EXTENSION in (name, getattr(field.type, "extension_name", None))
+
+
+def _parameters(extension: pa.BaseExtensionType) -> bytes:
+    """Write what an extension type is made with, as its definition demands."""
+    if isinstance(extension, pa.ExtensionType):
+        return bytes(extension.__arrow_ext_serialize__())
+    if isinstance(extension, pa.FixedShapeTensorType):
+        shaped = {
+            "shape": extension.shape,
+            "dim_names": extension.dim_names,
+            "permutation": extension.permutation,
+        }
+        return text_of({key: value for key, value in shaped.items() if value is not None}).encode()
+    if isinstance(extension, pa.OpaqueType):
+        return text_of(
+            {"type_name": extension.type_name, "vendor_name": extension.vendor_name}
+        ).encode()
+    return b""
 
 
 _PLAIN: Final[Mapping[str, pa.DataType]] = {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pennon.predicate.typed import UNWRITTEN, SparkExpression
 from pennon.predicate.values.time_units import is_binary, is_number, is_text
 from pennon.spec.partition_spec import leaf_prefix
 from pennon.transforms.evaluation import plain_type
@@ -435,30 +436,30 @@ class ComparedColumn:
     """A column of one side of a comparison, under any casts.
 
     Args:
-        attribute: The column.
         types: Spark's names of the column's type and of those that it is cast to, in order.
-        in_utc: Whether the casts that depend on a time zone are made in UTC.
+        utc: Whether the casts that depend on a time zone are made in UTC.
+        column: The column.
     """
 
-    attribute: int
     types: tuple[str, ...]
-    in_utc: bool = True
+    utc: bool = True
+    column: SparkExpression = UNWRITTEN
 
     @property
     def keeps_value(self) -> bool:
         """Whether the casts keep the value.
 
         Example:
-            >>> ComparedColumn(1, ("integer", "long")).keeps_value
+            >>> ComparedColumn(("integer", "long")).keeps_value
             True
-            >>> ComparedColumn(1, ("date", "timestamp"), in_utc=False).keeps_value
+            >>> ComparedColumn(("date", "timestamp"), utc=False).keeps_value
             False
         """
         return all(self._keeps(old, new) for old, new in pairwise(self.types))
 
     def _keeps(self, old: str, new: str) -> bool:
         if (old, new) in _MOMENTS:
-            return self.in_utc or not _MOMENTS[old, new]
+            return self.utc or not _MOMENTS[old, new]
         if old in _BYTES and new in _BYTES:
             return _BYTES[old] < _BYTES[new]
         narrow, wide = _DECIMAL.fullmatch(old), _DECIMAL.fullmatch(new)
@@ -472,27 +473,29 @@ class ComparedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnComparison:
-    """A comparison by ``=`` or ``<=>`` of a column of each side of a join."""
+    """A comparison by ``=`` or ``<=>`` of both sides of a join; None for one that is no column."""
 
-    left: ComparedColumn
-    right: ComparedColumn
+    left: ComparedColumn | None
+    right: ComparedColumn | None
+
+    @property
+    def columns(self) -> tuple[ComparedColumn, ...]:
+        """Its sides that are columns, the left one first."""
+        return tuple(side for side in (self.left, self.right) if side is not None)
 
     @property
     def equates(self) -> bool:
-        """Whether it compares the columns' own values."""
-        return self.left.keeps_value and self.right.keeps_value
-
-    @property
-    def attributes(self) -> tuple[int, int]:
-        """The two columns, the left one first."""
-        return self.left.attribute, self.right.attribute
+        """Whether it compares the own values of two columns."""
+        return None not in (self.left, self.right) and all(
+            column.keeps_value for column in self.columns
+        )
 
     @property
     def has_casts(self) -> bool:
         """Whether one of them is cast, behind which Spark sees no partitioning."""
-        return len(self.left.types) > 1 or len(self.right.types) > 1
+        return any(len(column.types) > 1 for column in self.columns)
 
     @property
     def is_of_midnights(self) -> bool:
         """Whether a DATE is compared with a timestamp."""
-        return (self.left.types[0] == _DATE) != (self.right.types[0] == _DATE)
+        return sum(column.types[0] == _DATE for column in self.columns) == 1

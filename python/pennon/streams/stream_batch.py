@@ -12,6 +12,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,7 +23,7 @@ from pennon.manifest.commits.commit_lookup import Rewrites, is_rewritten, rewrit
 from pennon.manifest.versions.history import committed_at, history
 from pennon.planning import plan_scan
 from pennon.planning.leaf_constants import CONSTANTS, leaf_constants, with_constants
-from pennon.planning.splits import OPEN_COST_BYTES, Piece, pack
+from pennon.planning.splits import assigned, pack
 from pennon.spec.schema import children_of
 from pennon.streams.stream_start import (
     BEGINNING,
@@ -256,7 +257,7 @@ def planned_batch(
     num_tasks: int,
     max_bytes: int,
     constants: pa.Schema = _NO_COLUMNS,
-) -> tuple[pa.Table, list[list[Piece]]]:
+) -> tuple[pa.Table, pa.Table]:
     """Plan the rows between two positions.
 
     Args:
@@ -270,7 +271,7 @@ def planned_batch(
 
     Returns:
         The leaves (``object_id``, ``location``, ``read_version``, ``residual``, and the requested
-        ``constants``), and for each task its pieces of them.
+        ``constants``), and what each task reads of them (``ASSIGNED``).
 
     Raises:
         StreamPositionExpired: A version between has expired.
@@ -331,18 +332,19 @@ def _leaves(added: Sequence[AddedRows]) -> pa.Table:
     return pa.Table.from_pylist(rows, _LEAVES)
 
 
-def _divided(added: Sequence[AddedRows], num_tasks: int) -> list[list[Piece]]:
+def _divided(added: Sequence[AddedRows], num_tasks: int) -> pa.Table:
     """Divide rows among as many tasks as can run at once, in their order."""
     most = -(-sum(rows.num_rows for rows in added) // max(1, num_tasks))
-    tasks: list[list[Piece]] = []
-    filled = most
-    for leaf, rows in enumerate(added):
+    tasks: list[int] = []
+    task, filled = -1, most
+    for rows in added:
         if filled >= most:
-            tasks.append([])
-            filled = 0
-        tasks[-1].append(Piece(leaf, rows.fragments, OPEN_COST_BYTES))
+            task, filled = task + 1, 0
+        tasks.append(task)
         filled += rows.num_rows
-    return tasks
+    first, end = (pa.array([rows.fragments[at] for rows in added], pa.int32()) for at in (0, 1))
+    fragments = pa.table({"first_fragment": first, "end_fragment": end})
+    return assigned(0, np.array(tasks, np.int64), np.arange(len(added)), fragments)
 
 
 def _check_columns(began: Snapshot, now: Snapshot) -> None:

@@ -36,6 +36,7 @@ from pennon.transaction.staging.staged import (
     Append,
     ChangeRows,
     Drop,
+    Reindex,
     Rewrite,
     check_writable,
     described,
@@ -352,7 +353,7 @@ def _rewrites(
     """Tell which leaves get other files for the same rows, from which version to which."""
     rewrites = {}
     for object_id, change in changes.items():
-        if isinstance(change, Rewrite):
+        if isinstance(change, Rewrite | Reindex):
             before = states[object_id].read_version if object_id in states else None
             after = prepared[object_id].read_version
             if before is not None and after is not None:

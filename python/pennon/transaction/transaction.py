@@ -17,12 +17,22 @@ from pennon.transaction.concurrency.outcome import (
 from pennon.transaction.concurrency.read_set import CoveredSet, OverlappedSet, ReadSet, ReadSets
 from pennon.transaction.group_commit import commit_append, in_turn
 from pennon.transaction.staging.leaf_preparation import abandon
-from pennon.transaction.staging.staged import Append, ChangeRows, Drop, Replace, Rewrite, by_leaf
+from pennon.transaction.staging.staged import (
+    Append,
+    ChangeRows,
+    Drop,
+    Reindex,
+    Replace,
+    Rewrite,
+    by_leaf,
+)
 from pennon.transaction.strong import commit_strong
 from pennon.transaction.weak import commit_weak
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from lance.dataset import Index
 
     from pennon.leaf import StagedPartition
     from pennon.leaf.changes.deleted_rows import DeletedRows
@@ -109,6 +119,20 @@ class Transaction:
         """
         for object_id, parts in by_leaf(staged).items():
             self._add(object_id, Rewrite(parts, tuple(fragments), version))
+
+    def reindex(
+        self, object_id: str, built: Iterable[Index], removed: Iterable[str], version: int
+    ) -> None:
+        """Give a partition's rows indexes, or take these from them.
+
+        Args:
+            object_id: The leaf's id in the manifest.
+            built: Segments whose files are there. Rows that others move or change meanwhile are
+                not in them any more.
+            removed: The ids of segments that go.
+            version: The leaf's Lance version that they were built on.
+        """
+        self._add(object_id, Reindex(tuple(built), frozenset(removed), version))
 
     def drop(self, object_ids: Iterable[str]) -> None:
         """Take partitions of the base snapshot out of the manifest.

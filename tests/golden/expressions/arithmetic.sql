@@ -6,6 +6,7 @@ i32 - i16
 i64 * 3
 i64 + i32
 -i32
+positive(i16)
 abs(i16)
 i32 & 12
 i32 | n32
@@ -177,3 +178,58 @@ try_divide(dec, dec2)
 try_mod(i64, n64)
 try_mod(dec, dec2)
 -- declined: try_add(d, i16)
+
+-- Numbers that leave their type: an error, or without ANSI what wraps or is NULL.
+i8 - i8
+i8 * i8
+i16 + i16
+i16 - i16
+i16 * i16
+i32 + i32
+i32 - i32
+i32 * i32
+i64 + i64
+i64 - i64
+i64 * i64
+-(i8)
+abs(i8)
+-(i32)
+abs(i32)
+-(i64)
+abs(i64)
+CAST(i64 AS SMALLINT)
+CAST(i64 AS TINYINT)
+CAST(i32 AS SMALLINT)
+CAST(i32 AS TINYINT)
+CAST(i64 AS INT)
+CAST(i16 AS TINYINT) = -1
+i64 * n64 + i32
+i32 * n32 > 5
+CAST(i64 AS INT) + 1 < 7
+CAST(i64 AS DECIMAL(10, 2))
+wide * wide
+wide * wide IS NULL
+wide * wide + wide
+wide / dec
+CAST(wide AS DECIMAL(12, 3))
+CAST(dec AS DECIMAL(4, 1)) > 7
+floor(f64)
+floor(f64 * 1E19D)
+floor(nf)
+ceil(f64)
+ceil(f64 * 1E19D)
+ceil(nf)
+CAST(f64 AS INT)
+CAST(f64 AS BIGINT)
+CAST(i64 * 9D AS INT)
+CAST(i64 * 9D AS BIGINT)
+i64 - 1
+CAST(dec AS SMALLINT)
+CAST(dec AS DECIMAL(4, 1))
+CAST(s AS INT)
+CAST(s AS BIGINT) > 3
+CAST(s AS DATE)
+to_date(s, 'yyyy-MM-dd')
+split(s, ':')[2]
+i32 / i8
+i32 div n32

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
-from tests.manifest.handmade import NOWHERE, appendix_c
+from tests.manifest.handmade import NOWHERE, appendix_c, published
+from tests.spark.assert_join import EXECUTION, WITHOUT_BROADCASTS, conf
 
 from pennon.manifest import Snapshot
 
@@ -129,3 +130,30 @@ def test_expired_versions_are_gone_and_the_others_as_they_were(
     with pytest.raises(AnalysisException, match="SNAPSHOT_NOT_FOUND"):
         spark.sql(f"SELECT * FROM {namespace}.t VERSION AS OF 4").collect()
     assert spark.sql(f"SELECT id FROM {namespace}.t").first() == (3,)
+
+
+@pytest.mark.parametrize("execution", ["worker", "spark"])
+def test_a_published_table_reads_what_its_leaves_lack(
+    spark: SparkSession, tmp_path: Path, execution: str
+) -> None:
+    name = _name(published(tmp_path, strong=False))
+    with conf(spark, {EXECUTION: execution, **WITHOUT_BROADCASTS}):
+        every = {(1, "US"), (2, "DE"), (3, "FR"), (4, None)}
+        assert set(map(tuple, spark.sql(f"SELECT id, country FROM {name}").collect())) == every
+        kept = spark.sql(f"SELECT id FROM {name} WHERE country LIKE 'U%' OR id = 3").collect()
+        assert {row.id for row in kept} == {1, 3}
+        joined = f"SELECT a.id, count(*) FROM {name} a JOIN {name} b ON a.country = b.country"
+        assert {tuple(row) for row in spark.sql(f"{joined} GROUP BY a.id").collect()} == {
+            (1, 1),
+            (2, 1),
+            (3, 1),
+        }
+        spark.sql(f"UPDATE {name} SET id = 30 WHERE country = 'FR'")
+        source = "SELECT * FROM VALUES ('US', 10), ('CN', 5) AS v(country, id)"
+        spark.sql(
+            f"MERGE INTO {name} t USING ({source}) s ON t.country = s.country"
+            " WHEN MATCHED THEN UPDATE SET id = s.id"
+            " WHEN NOT MATCHED THEN INSERT (id, country) VALUES (s.id, s.country)"
+        )
+        changed = {(10, "US"), (2, "DE"), (30, "FR"), (4, None), (5, "CN")}
+        assert set(map(tuple, spark.sql(f"SELECT id, country FROM {name}").collect())) == changed

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.assert_join import EXECUTION, executed_plan
+from tests.strategies.star_queries import StarQueries
 from tests.torture.execution.sessions import LIMITS, MODES, StarSessions, left_to_spark, rows_of
-from tests.torture.execution.star_queries import StarQueries
 
 import pennon
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyspark
 import pytest
 from tests.spark.assert_join import conf
-from tests.spark.expressions.expression_rows import Expressions, edge_rows, zone_offsets_of
+from tests.spark.expressions.spark_expressions import Expressions, zone_offsets_of
+from tests.strategies.edge_values import edge_rows
 
 from pennon.predicate.expressions import Semantics
 from pennon.predicate.values.time_units import ZoneOffsets

@@ -11,8 +11,8 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from tests.spark.assert_join import WITHOUT_BROADCASTS, conf, shuffles_in
 from tests.spark.statement_results import location_of, sorted_rows
+from tests.strategies.random_row_changes import LAYOUTS
 from tests.torture.held_statements import analyzed
-from tests.torture.random_row_changes import LAYOUTS
 from tests.torture.row_changes import run_table
 
 import pennon

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -12,8 +11,9 @@ from py4j.protocol import Py4JJavaError
 from pyarrow.compute import struct_field
 from pyspark.errors import PySparkException
 from sqlglot import tokenize
+from tests.pushdown.spark_answers import normal, values_of
 from tests.spark.assert_join import EXECUTION, IN_SPARK, conf, executed_plan
-from tests.spark.expressions.expression_rows import Expressions, normal, values_of
+from tests.spark.expressions.spark_expressions import Expressions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -167,7 +167,7 @@ class Comparison:
         """Compute expressions in Spark: structs of the value, and NULL where it is an error."""
         with conf(self._spark, IN_SPARK):
             frame = self._spark.table(self._table)
-            return Expressions(self._spark, pa.table({}), frame, Path()).tried(texts)
+            return Expressions(self._spark, pa.table({}), frame).tried(texts)
 
     def _beside_errors(
         self, text: str, session: str, numbers: Sequence[int], answer: pa.ChunkedArray

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tests.strategies.star_queries import StarQueries
 from tests.torture.execution.sessions import RefusedBySpark, StarSessions, left_to_spark
-from tests.torture.execution.star_queries import StarQueries
 from tests.torture_session import torture_session
 
 _QUERIES_PER_SET: Final = 100

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from tests.torture.execution.star_tables import settings_of, tables_of
+from tests.strategies.star_tables import settings_of, tables_of
 from tests.torture_session import NOT_COMPILED
 
 if TYPE_CHECKING:

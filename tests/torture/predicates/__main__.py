@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 from tests.spark.assert_join import EXECUTION, conf
+from tests.strategies.random_conditions import Conditions
 from tests.torture.predicates.evolving_table import EvolvingTable, Version
 from tests.torture.predicates.kept_partitions import OneField, some_field
-from tests.torture.predicates.random_conditions import Conditions
 from tests.torture_session import NOT_COMPILED, torture_session
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.torture.predicates.edge_columns import COLUMNS, FIELDS, TYPES, WIDER, random_rows
+from tests.strategies.edge_columns import COLUMNS, FIELDS, TYPES, WIDER, random_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.spark.read.test_queries import partitions_read
-from tests.torture.predicates.edge_columns import FIELDS, TYPES, VALUES, literal
+from tests.strategies.edge_columns import FIELDS, TYPES, VALUES, literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,13 +11,15 @@ from typing import Final
 
 import duckdb
 import pyarrow as pa
-from tests.torture.statements.conditions import ADDED, as_literal, condition
-from tests.torture.statements.rows import (
+from tests.strategies.statement_rows import (
+    ADDED,
     FIELDS,
     SCHEMA,
     SPECS,
     Row,
     as_bag,
+    as_literal,
+    condition,
     positions,
     random_row,
 )

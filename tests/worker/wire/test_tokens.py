@@ -9,36 +9,40 @@ import pytest
 
 from pennon.catalog.configured_catalog import WriteMode
 from pennon.errors import MalformedMessage
-from pennon.execution import Query
+from pennon.execution import Fragment, LeafPruning, LeafRead, Query, Relation, RowFilter
 from pennon.leaf import WriteTarget
 from pennon.manifest.table_layout import TableLayout
 from pennon.spec.write_order import OrderColumn
-from pennon.worker.wire.fragment_tokens import FragmentToken, PartToken
+from pennon.transforms.bucket import Bucket
 from pennon.worker.wire.tokens import (
+    FragmentToken,
     MetadataToken,
+    PartToken,
     PlanToken,
     ScanToken,
-    Split,
     TableToken,
     Token,
     WriteToken,
+    leaf_reads,
     split_column,
+    splits_of,
 )
 
 ID = pa.field("id", pa.int64(), nullable=False, metadata={"lance:field_id": "1"})
 SCHEMA = pa.schema([ID, pa.field("é", pa.list_(pa.timestamp("us", "UTC")))])
 TABLE = TableToken("a.b", "s3://lake/b", 2**63 + 5, TableLayout.PARTITIONED, "x\ny")
-SCAN = ScanToken(
-    "s3://lake/b",
-    SCHEMA,
-    SCHEMA,
-    ("id > 5", ""),
-    {"key": "secret"},
-    (OrderColumn("id", is_descending=True, nulls_first=False),),
-    "x",
-)
+ORDER = (OrderColumn("id", is_descending=True, nulls_first=False),)
+RELATION = Relation("s3://lake/b", (), SCHEMA, SCHEMA, {"key": "secret"}, ORDER, "x")
+SCAN = ScanToken(RELATION, ("id > 5", ""))
 SPLIT = split_column(pa.table({"location": ['a"\\é'], "read_version": [7], "residual": [-1]}))[0]
 QUERY = Query("SELECT 1", SCHEMA)
+SHARED = Fragment(
+    (),
+    QUERY,
+    prunings=(LeafPruning(0, 0, ("c1",), Bucket(8)),),
+    filters=(RowFilter(0, "id", 0, "c1", 40),),
+    num_threads=2,
+)
 TARGET = WriteTarget("s3://lake/b", 3, 2, {"key": "secret"})
 TOKENS: list[Token] = [
     TABLE,
@@ -46,7 +50,7 @@ TOKENS: list[Token] = [
     PlanToken(TABLE, ("a = 1", "b"), "UTC", 2**64),
     SCAN,
     WriteToken(TABLE, TARGET, SCHEMA, WriteMode.MERGE, ("a",)),
-    FragmentToken((SCAN,), QUERY, (PartToken("q", (SCAN,), (SPLIT.as_py(),), QUERY),)),
+    FragmentToken((SCAN,), SHARED, (PartToken("q", (SCAN,), (SPLIT.as_py(),), QUERY),)),
 ]
 
 
@@ -73,19 +77,19 @@ def test_a_token_of_another_version_is_refused(token: Token) -> None:
 
 def test_a_split_is_read_strictly_too() -> None:
     text = SPLIT.as_py()
-    assert Split.from_json(text) == (Split('a"\\é', 7, -1),)
+    assert leaf_reads(splits_of(text), ()) == (LeafRead('a"\\é', 7),)
     part = text[:-1] + ',"fragments":[1,3]}'
-    assert Split.from_json(f"[{text},{part}]")[1].fragments == (1, 3)
+    assert leaf_reads(splits_of(f"[{text},{part}]"), ())[1].fragments == (1, 3)
     for other in (text.replace("residual", "filter"), part.replace("3]", "3,4]"), "{}", "5", "["):
         with pytest.raises(MalformedMessage):
-            Split.from_json(other)
+            leaf_reads(splits_of(other), ("a > 1",))
 
 
 def test_what_the_tasks_of_a_fragment_share_is_put_together_once() -> None:
     text = FragmentToken(
-        (SCAN,), QUERY, (PartToken("q", (SCAN,), (f"[{SPLIT.as_py()}]",), QUERY),)
+        (SCAN,), SHARED, (PartToken("q", (SCAN,), (f"[{SPLIT.as_py()}]",), QUERY),)
     ).to_json()
-    task = f'{{"relations":[[{SPLIT.as_py()}]],"keys":[]}}'
+    task = f'{{"relations":[[{SPLIT.as_py()}]],"keys":[[7]]}}'
     first, second = (FragmentToken.from_json(text).fragment(task) for _ in range(2))
     assert first == second
     assert first.parts[0] is second.parts[0]

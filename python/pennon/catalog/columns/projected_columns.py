@@ -1,12 +1,13 @@
-"""The columns that a query reads: Spark's pruned schema with the namespace's field ids."""
+"""The columns that a query reads or writes: Spark's schema with the namespace's field ids."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 
@@ -17,11 +18,14 @@ from pennon.errors import (
     PennonError,
     StreamColumnLeftOut,
     StreamColumnUnknown,
+    TextNotUtf8,
+    TextTooLong,
     UnknownColumn,
 )
 from pennon.execution.run import ComputedColumns
 from pennon.leaf.read.metadata_columns import named_metadata_column
 from pennon.predicate.values.time_units import is_text
+from pennon.spec.column_names import LENGTH_LIMIT, LengthLimit
 from pennon.spec.schema import FIELD_ID, NamespaceSchema, SchemaField, children_of, with_children
 from pennon.spec.write_order import INITIAL_DEFAULT
 
@@ -37,9 +41,124 @@ __all__ = [
     "is_container_part",
     "place_column",
     "shown_path",
+    "valid_texts",
     "with_defaults",
     "with_field_ids",
+    "with_length_limits",
+    "within_lengths",
 ]
+
+
+# Keeps texts to the lengths of CHAR and VARCHAR columns, as Spark's own writes do.
+#
+# Spark does so in statements. Streams it leaves to the table, and others than Spark know no
+# lengths. Spaces at the end that are too many are cut off, any other character is an error; what
+# CHAR lacks is filled up with spaces.
+
+
+def with_length_limits(columns: pa.Schema, table_columns: pa.Schema) -> pa.Schema:
+    """Give columns of a query the limits that the table's columns of these names have.
+
+    Args:
+        columns: Names in any case.
+        table_columns: All columns of the table.
+    """
+    limits = {
+        str(field.name).lower(): (field.metadata or {})[LENGTH_LIMIT.encode()]
+        for field in table_columns
+        if LengthLimit.of(field) is not None
+    }
+    return pa.schema(
+        [
+            field.with_metadata({**(field.metadata or {}), LENGTH_LIMIT.encode(): limits[name]})
+            if (name := str(field.name).lower()) in limits
+            else field
+            for field in columns
+        ]
+    )
+
+
+def within_lengths(
+    batches: Iterable[pa.RecordBatch], columns: pa.Schema, table: str
+) -> Iterator[pa.RecordBatch]:
+    """Keep the texts of rows to the lengths of their columns.
+
+    Args:
+        batches: The rows.
+        columns: With the limits of those that have one, by name in any case.
+        table: For errors.
+
+    Raises:
+        TextTooLong: A text is longer than its column allows.
+
+    Example:
+        >>> columns = pa.schema([pa.field("a", pa.utf8(), metadata={LENGTH_LIMIT: "char(3)"})])
+        >>> batches = pa.table({"a": ["x", "yz  ", None]}).to_batches()
+        >>> next(within_lengths(batches, columns, "t"))["a"].to_pylist()
+        ['x  ', 'yz ', None]
+    """
+    stated = {str(field.name).lower(): LengthLimit.of(field) for field in columns}
+    limits = {name: limit for name, limit in stated.items() if limit is not None}
+    for batch in batches:
+        limited = {
+            at: _within(batch.column(at), limits[name.lower()], name, table)
+            for at, name in enumerate(batch.schema.names if limits else ())
+            if name.lower() in limits and pa.types.is_string(batch.column(at).type)
+        }
+        yield _with_columns(batch, limited) if limited else batch
+
+
+def _with_columns(batch: pa.RecordBatch, replaced: Mapping[int, pa.Array]) -> pa.RecordBatch:
+    columns = [replaced.get(at, column) for at, column in enumerate(batch.columns)]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _within(texts: pa.Array, limit: LengthLimit, column: str, table: str) -> pa.Array:
+    longest = pc.max(pc.utf8_length(texts)).as_py() or 0
+    if longest > limit.length:
+        needed = pc.max(pc.utf8_length(pc.utf8_rtrim(texts, " "))).as_py()
+        if needed > limit.length:
+            raise TextTooLong(length=needed, column=column, table=table, type=limit)
+        texts = pc.utf8_slice_codeunits(texts, 0, limit.length)
+    return pc.utf8_rpad(texts, limit.length, " ") if limit.is_fixed else texts
+
+
+# Refuses texts that are not UTF-8, which Lance takes and nobody can read afterwards.
+#
+# Spark keeps whatever bytes a STRING is made of: the lines of a file in another encoding, a cast of
+# a BINARY. Parquet files may have such texts, too, and Arrow reads them without a look.
+
+
+def valid_texts(batches: Iterable[pa.RecordBatch], table: str) -> Iterator[pa.RecordBatch]:
+    """Give the rows, up to one with a text that is none.
+
+    Args:
+        batches: The rows.
+        table: For errors.
+
+    Raises:
+        TextNotUtf8: A text, which may be part of a nested value, has other bytes than UTF-8.
+
+    Example:
+        >>> next(valid_texts(pa.table({"a": ["é"]}).to_batches(), "t"))["a"].to_pylist()
+        ['é']
+    """
+    for batch in batches:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if not _has_texts(column.type):
+                continue
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise TextNotUtf8(column=name, table=table) from error
+        yield batch
+
+
+def _has_texts(data_type: pa.DataType) -> bool:
+    if pa.types.is_dictionary(data_type):
+        return _has_texts(data_type.value_type)
+    children = (data_type.field(at).type for at in range(data_type.num_fields))
+    return is_text(data_type) or any(map(_has_texts, children))
 
 
 # The columns of a stream that is written: Spark checks those of statements alone.

@@ -15,25 +15,32 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from lance.schema import LanceSchema
 
-from pennon.errors import MalformedMessage, TextNotUtf8, TextTooLong, UnsupportedColumnType
-from pennon.predicate.values.time_units import is_text
-from pennon.spec.column_names import LENGTH_LIMIT, LengthLimit
+from pennon.errors import (
+    InvalidArrowJson,
+    MalformedMessage,
+    PennonError,
+    TablePropertyRefused,
+    UnsupportedColumnType,
+)
+from pennon.predicate.values.time_units import is_binary, is_list, is_number, is_text
+from pennon.spec.arrow_json import BLOB, EXTENSION_NAME, field_to_json, is_blob, storage_field
+from pennon.spec.column_names import LENGTH_LIMIT
+from pennon.spec.schema import children_of
 from pennon.starting_jvm import starting_jvm
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 __all__ = [
     "CURRENT_DEFAULT",
     "arrow_schema",
     "arrow_type",
     "catalog_text",
+    "declaration",
+    "declarations",
+    "declared_columns",
     "given_type",
     "hidden_columns",
     "hidden_names",
@@ -42,9 +49,6 @@ __all__ = [
     "shown_columns",
     "spark_schema",
     "stored_schema",
-    "valid_texts",
-    "with_length_limits",
-    "within_lengths",
 ]
 
 # The types of new columns that come as an Arrow schema, as Lance stores them.
@@ -70,18 +74,25 @@ def stored_schema(schema: pa.Schema) -> pa.Schema:
         price: decimal128(5, 2)
     """
     columns = [_stored(column) for column in schema]
-    for column in columns:
+    for given, column in zip(schema, columns, strict=True):
         try:
-            LanceSchema.from_pyarrow(pa.schema([column]))
-        except ValueError as error:
-            raise UnsupportedColumnType(
-                column=column.name, type=str(column.type), target="Lance"
-            ) from error
+            if not any(_is_nested_blob(child) for child in children_of(column.type)):
+                LanceSchema.from_pyarrow(pa.schema([column])).to_pyarrow()
+                field_to_json(column)
+                continue
+        except (ValueError, InvalidArrowJson):
+            pass
+        raise UnsupportedColumnType(column=column.name, type=str(given.type), target="Lance")
     return pa.schema(columns, metadata=schema.metadata)
 
 
 def _stored(column: pa.Field) -> pa.Field:
+    column = storage_field(column)
     return column.with_type(_stored_type(column.type))
+
+
+def _is_nested_blob(column: pa.Field) -> bool:
+    return is_blob(column) or any(map(_is_nested_blob, children_of(column.type)))
 
 
 def _stored_type(data_type: pa.DataType) -> pa.DataType:
@@ -92,125 +103,157 @@ def _stored_type(data_type: pa.DataType) -> pa.DataType:
         return pa.map_(key, item, keys_sorted=data_type.keys_sorted)
     if pa.types.is_fixed_size_list(data_type):
         return pa.list_(_stored(data_type.value_field), data_type.list_size)
-    if pa.types.is_large_list(data_type):
+    if pa.types.is_large_list(data_type) or pa.types.is_large_list_view(data_type):
         return pa.large_list(_stored(data_type.value_field))
-    if pa.types.is_list(data_type):
+    if pa.types.is_list(data_type) or pa.types.is_list_view(data_type):
         return pa.list_(_stored(data_type.value_field))
     if pa.types.is_decimal32(data_type) or pa.types.is_decimal64(data_type):
         return pa.decimal128(data_type.precision, data_type.scale)
     return _OF_VIEWS.get(data_type, data_type)
 
 
-# Keeps texts to the lengths of CHAR and VARCHAR columns, as Spark's own writes do.
+# Types of Lance that Spark lacks, as properties of a column: lance-spark's names.
 #
-# Spark does so in statements. Streams it leaves to the table, and others than Spark know no
-# lengths. Spaces at the end that are too many are cut off, any other character is an error; what
-# CHAR lacks is filled up with spaces.
+# They come as TBLPROPERTIES, ``v.arrow.fixed-size-list.size``, or in the metadata of a field of a
+# DataFrame. Spark is shown the same metadata, so that a table that is made of a query keeps them.
+
+_SIZE: Final = "arrow.fixed-size-list.size"
+# Vectors of numbers that Spark has in a wider type: the property, and both types.
+_NARROWED: Final[Mapping[str, tuple[pa.DataType, pa.DataType]]] = {
+    "arrow.float16": (pa.float32(), pa.float16()),
+    "arrow.uint8": (pa.int16(), pa.uint8()),
+}
+_LARGE: Final = "arrow.large_var_char"
+_ENCODING: Final = "lance.encoding"
+_DECLARATION: Final = re.compile(r"(.+?)\.((?:arrow|lance)\..+)", re.DOTALL)
+_KNOWN: Final = (_SIZE, *_NARROWED, _LARGE, _ENCODING)
 
 
-def with_length_limits(columns: pa.Schema, table_columns: pa.Schema) -> pa.Schema:
-    """Give columns of a query the limits that the table's columns of these names have.
+def declared_columns(
+    schema: pa.Schema, properties: Mapping[str, str], table: str
+) -> tuple[pa.Schema, dict[str, str]]:
+    """Give columns the types that properties and their metadata say.
 
     Args:
-        columns: Names in any case.
-        table_columns: All columns of the table.
+        schema: The columns of a new table.
+        properties: Its properties, which come before the metadata.
+        table: For errors.
+
+    Returns:
+        The columns, and the properties that are about something else.
+
+    Raises:
+        TablePropertyRefused: A property of that kind does not fit its column, or there is none.
+
+    Example:
+        >>> vectors = pa.schema({"v": pa.list_(pa.float32())})
+        >>> stated = {"v.arrow.fixed-size-list.size": "4", "team": "search"}
+        >>> columns, others = declared_columns(vectors, stated, "t")
+        >>> columns.types, others
+        ([FixedSizeListType(fixed_size_list<item: float>[4])], {'team': 'search'})
     """
-    limits = {
-        str(field.name).lower(): (field.metadata or {})[LENGTH_LIMIT.encode()]
-        for field in table_columns
-        if LengthLimit.of(field) is not None
-    }
-    return pa.schema(
-        [
-            field.with_metadata({**(field.metadata or {}), LENGTH_LIMIT.encode(): limits[name]})
-            if (name := str(field.name).lower()) in limits
-            else field
-            for field in columns
+    stated: dict[int, dict[str, str]] = {}
+    others = dict(properties)
+    for name, value in properties.items():
+        named = declaration(name)
+        if named is None:
+            continue
+        column, kind = named
+        alike = [at for at, own in enumerate(schema.names) if own == column] or [
+            at for at, own in enumerate(schema.names) if own.lower() == column.lower()
         ]
+        if len(alike) != 1:
+            raise _misplaced(table, name, value, f"there is no column {column}")
+        if kind not in _KNOWN:
+            raise _misplaced(table, name, value, f"it is none of {', '.join(_KNOWN)}")
+        stated.setdefault(alike[0], {})[kind] = value
+        del others[name]
+    columns = [_declared(column, stated.get(at, {}), table) for at, column in enumerate(schema)]
+    return pa.schema(columns, metadata=schema.metadata), others
+
+
+def declaration(name: str) -> tuple[str, str] | None:
+    """Take the name of a property apart that is about a column's type; None for another one.
+
+    Example:
+        >>> declaration("v.arrow.float16"), declaration("team")
+        (('v', 'arrow.float16'), None)
+    """
+    matched = _DECLARATION.fullmatch(name)
+    return None if matched is None else (matched[1], matched[2])
+
+
+def declarations(schema: pa.Schema) -> dict[str, str]:
+    """Give the properties that say the types of a table's columns.
+
+    Example:
+        >>> declarations(pa.schema({"v": pa.list_(pa.float16(), 4)}))
+        {'v.arrow.fixed-size-list.size': '4', 'v.arrow.float16': 'true'}
+    """
+    return {
+        f"{column.name}.{kind}": value
+        for column in schema
+        for kind, value in _declarations_of(column).items()
+    }
+
+
+def _declarations_of(column: pa.Field) -> dict[str, str]:
+    if is_blob(column):
+        return {_ENCODING: "blob"}
+    if not pa.types.is_fixed_size_list(column.type):
+        return {_LARGE: "true"} if pa.types.is_large_string(column.type) else {}
+    narrow = [kind for kind, (_, own) in _NARROWED.items() if own.equals(column.type.value_type)]
+    return {_SIZE: str(column.type.list_size), **dict.fromkeys(narrow, "true")}
+
+
+def _declared(column: pa.Field, stated: Mapping[str, str], table: str) -> pa.Field:
+    """Give a column its declared type; what its metadata says of it has no other use then."""
+    metadata = dict(column.metadata or {})
+    beside = json.loads(metadata.get(_OTHER, b"{}"))
+    own = {kind: beside.pop(kind) for kind in _KNOWN if kind in beside}
+    own |= {
+        kind: metadata.pop(kind.encode()).decode() for kind in _KNOWN if kind.encode() in metadata
+    }
+    own |= {_ENCODING: "blob"} if is_blob(column) else {}
+    if own and _OTHER in metadata:
+        metadata[_OTHER] = json.dumps(beside).encode()
+    said = {kind: str(value).lower() for kind, value in {**own, **stated}.items()}
+    said = {kind: value for kind, value in said.items() if value != "false"}
+
+    def misplaced(kind: str, why: str) -> PennonError:
+        return _misplaced(table, f"{column.name}.{kind}", said[kind], why)
+
+    kind = next((kind for kind in said if kind != _SIZE and said[kind] not in ("true", "blob")), "")
+    if kind:
+        raise misplaced(kind, "no such value is known")
+    data_type = column.type
+    if _SIZE in said:
+        if not is_list(data_type) or not is_number(data_type.value_type):
+            raise misplaced(_SIZE, f"the column is {data_type}, and no array of numbers")
+        if not said[_SIZE].isdecimal() or not int(said[_SIZE]):
+            raise misplaced(_SIZE, "a vector has a whole number of values, at least one")
+    for kind, (wide, narrow) in _NARROWED.items():
+        if kind in said:
+            if _SIZE not in said or not data_type.value_type.equals(wide):
+                raise misplaced(kind, f"it is of an array of {wide} that has {_SIZE}, too")
+            data_type = pa.list_(data_type.value_field.with_type(narrow))
+    if _SIZE in said:
+        data_type = pa.list_(data_type.value_field.remove_metadata(), int(said[_SIZE]))
+    if _LARGE in said:
+        if not is_text(data_type):
+            raise misplaced(_LARGE, f"the column is {data_type}, and no STRING")
+        data_type = pa.large_utf8()
+    if _ENCODING in said:
+        if not is_binary(data_type):
+            raise misplaced(_ENCODING, f"the column is {data_type}, and no BINARY")
+        data_type, metadata = pa.large_binary(), {**metadata, BLOB: b"true"}
+    return column.with_type(data_type).with_metadata(metadata or None)
+
+
+def _misplaced(table: str, name: str, value: str, why: str) -> PennonError:
+    return TablePropertyRefused(
+        property=name, value=value, table=table, why=why, advice="Leave it out, or correct it"
     )
-
-
-def within_lengths(
-    batches: Iterable[pa.RecordBatch], columns: pa.Schema, table: str
-) -> Iterator[pa.RecordBatch]:
-    """Keep the texts of rows to the lengths of their columns.
-
-    Args:
-        batches: The rows.
-        columns: With the limits of those that have one, by name in any case.
-        table: For errors.
-
-    Raises:
-        TextTooLong: A text is longer than its column allows.
-
-    Example:
-        >>> columns = pa.schema([pa.field("a", pa.utf8(), metadata={LENGTH_LIMIT: "char(3)"})])
-        >>> batches = pa.table({"a": ["x", "yz  ", None]}).to_batches()
-        >>> next(within_lengths(batches, columns, "t"))["a"].to_pylist()
-        ['x  ', 'yz ', None]
-    """
-    stated = {str(field.name).lower(): LengthLimit.of(field) for field in columns}
-    limits = {name: limit for name, limit in stated.items() if limit is not None}
-    for batch in batches:
-        limited = {
-            at: _within(batch.column(at), limits[name.lower()], name, table)
-            for at, name in enumerate(batch.schema.names if limits else ())
-            if name.lower() in limits and pa.types.is_string(batch.column(at).type)
-        }
-        yield _with_columns(batch, limited) if limited else batch
-
-
-def _with_columns(batch: pa.RecordBatch, replaced: Mapping[int, pa.Array]) -> pa.RecordBatch:
-    columns = [replaced.get(at, column) for at, column in enumerate(batch.columns)]
-    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
-
-
-def _within(texts: pa.Array, limit: LengthLimit, column: str, table: str) -> pa.Array:
-    longest = pc.max(pc.utf8_length(texts)).as_py() or 0
-    if longest > limit.length:
-        needed = pc.max(pc.utf8_length(pc.utf8_rtrim(texts, " "))).as_py()
-        if needed > limit.length:
-            raise TextTooLong(length=needed, column=column, table=table, type=limit)
-        texts = pc.utf8_slice_codeunits(texts, 0, limit.length)
-    return pc.utf8_rpad(texts, limit.length, " ") if limit.is_fixed else texts
-
-
-# Refuses texts that are not UTF-8, which Lance takes and nobody can read afterwards.
-#
-# Spark keeps whatever bytes a STRING is made of: the lines of a file in another encoding, a cast of
-# a BINARY. Parquet files may have such texts, too, and Arrow reads them without a look.
-
-
-def valid_texts(batches: Iterable[pa.RecordBatch], table: str) -> Iterator[pa.RecordBatch]:
-    """Give the rows, up to one with a text that is none.
-
-    Args:
-        batches: The rows.
-        table: For errors.
-
-    Raises:
-        TextNotUtf8: A text, which may be part of a nested value, has other bytes than UTF-8.
-
-    Example:
-        >>> next(valid_texts(pa.table({"a": ["é"]}).to_batches(), "t"))["a"].to_pylist()
-        ['é']
-    """
-    for batch in batches:
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if not _has_texts(column.type):
-                continue
-            try:
-                column.validate(full=True)
-            except pa.ArrowInvalid as error:
-                raise TextNotUtf8(column=name, table=table) from error
-        yield batch
-
-
-def _has_texts(data_type: pa.DataType) -> bool:
-    if pa.types.is_dictionary(data_type):
-        return _has_texts(data_type.value_type)
-    children = (data_type.field(at).type for at in range(data_type.num_fields))
-    return is_text(data_type) or any(map(_has_texts, children))
 
 
 # Bounds of columns as Spark writes them into its own catalog (``CatalogColumnStat``).
@@ -297,6 +340,8 @@ _TIMES: Final[Mapping[str, pa.DataType]] = {
     "time(6)": pa.time64("us"),
     "time(9)": pa.time64("ns"),
 }
+# Extension types whose storage says nothing to who does not know them.
+_WITHOUT_COUNTERPART: Final = frozenset({"lance.bfloat16"})
 _BEFORE_4_3: Final = ("4.1.", "4.2.")
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 # The collation of plain bytes; under another one equal values would have other bytes, which
@@ -429,6 +474,9 @@ def hidden_names(schema: pa.Schema) -> frozenset[str]:
 
 def _lacking(column: pa.Field, *, has_time: bool) -> str | None:
     """Name the type that Spark lacks, and where it is; None where it has all."""
+    extension = (column.metadata or {}).get(EXTENSION_NAME, b"").decode()
+    if extension in _WITHOUT_COUNTERPART:
+        return f"{extension} of {column.name}"
     try:
         _spark_field(column, ())
     except UnsupportedColumnType as error:
@@ -515,12 +563,23 @@ def _arrow_type(spark: object, path: tuple[str, ...]) -> pa.DataType:
 
 
 def _spark_field(field: pa.Field, above: tuple[str, ...]) -> dict[str, object]:
+    field = storage_field(field)
     return {
         "name": field.name,
         "type": _spark_type(field.type, (*above, field.name)),
         "nullable": field.nullable,
-        "metadata": _spark_metadata(field.metadata or {}),
+        "metadata": {
+            **_spark_metadata(field.metadata or {}),
+            **({} if above else _declared_metadata(field)),
+        },
     }
+
+
+def _declared_metadata(field: pa.Field) -> dict[str, object]:
+    stated = _declarations_of(field)
+    if _ENCODING in stated:
+        return {BLOB.decode(): "true"}
+    return {kind: int(value) if kind == _SIZE else value for kind, value in stated.items()}
 
 
 def _spark_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, object]:

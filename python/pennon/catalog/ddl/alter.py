@@ -25,9 +25,16 @@ from pennon.catalog.columns.projected_columns import (
     place_column,
     shown_path,
 )
-from pennon.catalog.columns.spark_types import CURRENT_DEFAULT, arrow_type, length_limit
+from pennon.catalog.columns.spark_types import (
+    CURRENT_DEFAULT,
+    arrow_type,
+    declaration,
+    declarations,
+    declared_columns,
+    length_limit,
+)
 from pennon.catalog.configured_catalog import Catalog
-from pennon.catalog.ddl.statement_advice import check_names, not_supported
+from pennon.catalog.ddl.statement_advice import check_counted_columns, check_names, not_supported
 from pennon.catalog.ddl.table_statement import (
     STATEMENT,
     OrderChange,
@@ -42,22 +49,33 @@ from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import (
     MalformedMessage,
     NamespaceHasNoManifest,
-    TablePropertyRefused,
     UnknownColumn,
     UnsupportedTableChange,
     WriteConflict,
 )
 from pennon.leaf.dataset import open_leaf
-from pennon.leaf.schema.reconciliation import is_promotable
+from pennon.leaf.schema.reconciliation import is_promotable, leaf_fields, match_fields, stream_type
 from pennon.leaf.schema.schema_widening import PROMOTED_FROM, carried_default
-from pennon.leaf.write.incoming_rows import counted_fields
-from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
-from pennon.manifest.format.properties import ALTERED, REPLACED, check_retention
+from pennon.manifest import (
+    ConcurrentChange,
+    ManifestCommitted,
+    ManifestOutcome,
+    Snapshot,
+    change_root,
+)
+from pennon.manifest.format.properties import ALTERED, REPLACED, check_retention, index_definitions
 from pennon.manifest.table_identity import STRONG, WEAK, change_under_way
-from pennon.spec.column_names import LENGTH_LIMIT, STATISTICS_COLUMNS, CountedColumns, check_column
+from pennon.spec.arrow_json import is_blob
+from pennon.spec.column_names import LENGTH_LIMIT, check_column
 from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
-from pennon.spec.write_order import WRITE_ORDER, WriteOrder, value_from_json, with_initial_default
+from pennon.spec.write_order import (
+    INITIAL_DEFAULT,
+    WRITE_ORDER,
+    WriteOrder,
+    value_from_json,
+    with_initial_default,
+)
 from pennon.transaction.concurrency.outcome import check_isolation, check_row_change_modes
 from pennon.transaction.mode_change import settled, without_writers
 
@@ -68,7 +86,6 @@ if TYPE_CHECKING:
 __all__ = [
     "alter_table",
     "changed_columns",
-    "check_counted_columns",
     "checked_order",
     "followed_order",
 ]
@@ -170,6 +187,12 @@ class _Columns:
         data_type = arrow_type(change["type"], ".".join(path))
         check_column(path, data_type)
         added = pa.field(path[-1], data_type)
+        declared = change.get("declared")
+        if isinstance(declared, Mapping) and declared:
+            columns, _ = declared_columns(pa.schema([added]), declared, self._table.name)
+            added = columns.field(0)
+            if is_blob(added) and len(path) > 1:
+                raise self._refused(path, "add", "blobs are columns of their own", "Add a column")
         for key, value in (
             ("comment", change.get("comment")),
             (LENGTH_LIMIT, self._limit(path, change)),
@@ -218,7 +241,7 @@ class _Columns:
             why = f"not every value of {old_type} is one of {new_type}"
             raise self._refused(path, "change the type of", why, "Add a new column")
         limit = length_limit(kind) if len(target.path) == 1 else None
-        if old_type.equals(new_type):
+        if stream_type(old_type).equals(stream_type(new_type)):  # as Spark has it: it stays
             return self._noted(target, LENGTH_LIMIT, limit)
         self._check_partitioned(target, new_type)
         promoted_from = (target.field.metadata or {}).get(PROMOTED_FROM, b"").decode()
@@ -372,51 +395,6 @@ def followed_order(
     return {} if str(renamed) == stored[WRITE_ORDER] else {WRITE_ORDER: str(renamed)}
 
 
-# The table property ``write.statistics.columns`` of a statement: it has to name columns.
-
-
-def check_counted_columns(
-    table: str, properties: Mapping[str, str], schema: NamespaceSchema
-) -> None:
-    """Refuse names under which nothing would be counted.
-
-    A column that is named and dropped later is no error: the property is looked at when it is set.
-
-    Args:
-        table: The table's full name, for errors.
-        properties: Those that are set.
-        schema: The table's columns.
-
-    Raises:
-        TablePropertyRefused: It lists the columns that can be counted.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from pennon.spec import NamespaceSchema
-        >>> schema = NamespaceSchema.with_fresh_ids(pa.schema({"id": pa.int64()}))
-        >>> check_counted_columns("lance.shop.t", {"write.statistics.columns": "idd"}, schema)
-        Traceback (most recent call last):
-            ...
-        pennon.errors.TablePropertyRefused: [TABLE_PROPERTY_REFUSED] Cannot set the \
-property write.statistics.columns = 'idd' of table lance.shop.t: no column idd has statistics. \
-Write a number, or some of: id.
-    """
-    stated = CountedColumns.of(properties).names
-    if stated is None:
-        return
-    can_be = list(counted_fields({STATISTICS_COLUMNS: str(len(schema.fields))}, schema))
-    heads = {".".join(path[:end]).lower() for path in can_be for end in range(1, len(path) + 1)}
-    missing = sorted(stated - heads)
-    if missing:
-        raise TablePropertyRefused(
-            property=STATISTICS_COLUMNS,
-            value=properties[STATISTICS_COLUMNS],
-            table=table,
-            why=f"no column {' or '.join(missing)} has statistics",
-            advice=f"Write a number, or some of: {', '.join('.'.join(path) for path in can_be)}",
-        )
-
-
 _Change = Callable[[Table], ManifestOutcome]
 
 _ATTEMPTS = 5
@@ -515,6 +493,7 @@ def alter_table(
             removed_properties=changed.removed,
             comment=changed.comment,
             mode=mode,
+            indexes=_without_column(before, changed.schema),
         )
 
     return _until_committed(
@@ -544,8 +523,15 @@ def _beside_writers(
 
 def _all_applied(table: Table, changes: Sequence[Mapping[str, object]]) -> _Changed:
     changed = _Changed(table.snapshot.schema)
+    declared: dict[str, str] = {}
     for change in changes:
-        changed = _apply(table, changed, change)
+        name = str(change.get("property", ""))
+        if change.get("change") == "set_property" and declaration(name) is not None:
+            declared[name] = str(change.get("value"))
+        else:
+            changed = _apply(table, changed, change)
+    if declared:
+        changed = replace(changed, schema=_with_declared(table, changed.schema, declared))
     return changed
 
 
@@ -612,6 +598,12 @@ def _kept(table: Table) -> Table:
     return replace(table, snapshot=settled(table.snapshot, mode))
 
 
+def _without_column(before: Snapshot, after: NamespaceSchema) -> dict[str, None]:
+    """Take out the indexes of columns that are dropped."""
+    definitions = index_definitions(before.metadata).values()
+    return {one.key: None for one in definitions if after.field_by_id(one.field_id) is None}
+
+
 def _order_property(order: str | None) -> dict[str, object]:
     if order is None:
         return {"change": "remove_property", "property": WRITE_ORDER}
@@ -639,12 +631,62 @@ def _apply(table: Table, changed: _Changed, change: Mapping[str, object]) -> _Ch
     return replace(changed, schema=changed_columns(table, changed.schema, change))
 
 
+def _with_declared(
+    table: Table, schema: NamespaceSchema, properties: Mapping[str, str]
+) -> NamespaceSchema:
+    """Give columns that no leaf has yet the types that properties say: vectors, blobs.
+
+    Raises:
+        UnsupportedTableChange: A leaf has the column, in the type that it has.
+    """
+    present = declarations(schema.arrow)
+    new = {name: value for name, value in properties.items() if present.get(name) != value}
+    arrow, _ = declared_columns(schema.arrow, new, table.name)
+    for before, after in zip(schema.arrow, arrow, strict=True):
+        if not before.type.equals(after.type) and _is_stored(table, before):
+            raise UnsupportedTableChange(
+                change=f"change the type of column {before.name}",
+                table=table.name,
+                why=f"there are rows that have it as {before.type}",
+                advice="Add a new column, and set the property before rows are written to it",
+            )
+    return schema.evolved(arrow) if new else schema
+
+
+def _is_stored(table: Table, column: pa.Field) -> bool:
+    """Whether a leaf has a column, or rows have a default of it."""
+    snapshot = table.snapshot
+    leaves = snapshot.leaves().table.select(["location", "read_version"]).to_pylist()
+    return INITIAL_DEFAULT in (column.metadata or {}) or any(
+        match_fields(
+            [column],
+            leaf_fields(
+                open_leaf(
+                    snapshot.location,
+                    leaf["location"],
+                    leaf["read_version"],
+                    snapshot.storage_options,
+                )
+            ),
+            leaf["location"],
+            list(snapshot.schema.arrow),
+        )[0].stored
+        is not None
+        for leaf in leaves
+    )
+
+
 def _property(table: Table, changed: _Changed, change: Mapping[str, object]) -> _Changed:
     name, value = str(change.get("property")), change.get("value")
     if name in _FIXED:
         why, advice = _FIXED[name]
         raise UnsupportedTableChange(
             change=f"change the property {name}", table=table.name, why=why, advice=advice
+        )
+    if declaration(name) is not None:
+        why, advice = "it says the type of a column", "Leave it as it is, or drop the column"
+        raise UnsupportedTableChange(
+            change=f"remove the property {name}", table=table.name, why=why, advice=advice
         )
     if name == "comment":
         return replace(changed, comment=str(value) if value is not None else "")

@@ -15,11 +15,11 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pennon.catalog.columns.spark_types import arrow_schema, stored_schema
+from pennon.catalog.columns.spark_types import arrow_schema, declared_columns, stored_schema
 from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
-from pennon.catalog.ddl.alter import changed_columns, check_counted_columns, checked_order
+from pennon.catalog.ddl.alter import changed_columns, checked_order
 from pennon.catalog.ddl.register import check_sources_stand, unchanged_since_read
-from pennon.catalog.ddl.statement_advice import check_names, not_supported
+from pennon.catalog.ddl.statement_advice import check_counted_columns, check_names, not_supported
 from pennon.catalog.ddl.table_statement import STATEMENT
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
@@ -235,6 +235,7 @@ def stage(
     check_meaning(catalog.name, catalog.full_name(identifier), properties, transforms)
     check_new_table(catalog.full_name(identifier), properties)
     arrow = schema if isinstance(schema, pa.Schema) else arrow_schema(schema)
+    arrow, properties = declared_columns(arrow, properties, catalog.full_name(identifier))
     for column in arrow:
         check_column((column.name,), column.type)
     columns = NamespaceSchema.with_fresh_ids(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from pennon.caching.cache import LOOK
-from pennon.catalog.columns.spark_types import with_length_limits
+from pennon.catalog.columns.projected_columns import with_length_limits
 from pennon.catalog.configured_catalog import WriteMode, is_local
 from pennon.catalog.layouts.stored_table import (
     StagedRows,

@@ -18,12 +18,13 @@ from sqlglot import exp
 
 from pennon.caching import version_identity
 from pennon.errors import PathNotTable, TableVersionNotFound
-from pennon.leaf.schema.reconciliation import LeafField, leaf_fields, stream_schema
+from pennon.leaf.schema.reconciliation import LeafField, leaf_fields
 from pennon.manifest import LeafQuery, Snapshot
 from pennon.manifest.dataset.storage import VersionTimes
 from pennon.manifest.leaves.leaf_rows import MayMatch
 from pennon.manifest.table_layout import TableLayout
 from pennon.predicate.dialect import DataFusion
+from pennon.spec.arrow_json import storage_field
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import FIELD_ID, NamespaceSchema, children_of, with_children
 
@@ -70,7 +71,7 @@ class PlainSnapshot(Snapshot):
     @property
     def stored_schema(self) -> pa.Schema:
         """The columns in the types that Lance stores them in."""
-        return self.manifest.schema
+        return pa.schema([storage_field(column) for column in self.manifest.schema])
 
     @property
     def num_leaves(self) -> int:
@@ -163,7 +164,7 @@ def _schema(dataset: lance.LanceDataset) -> pa.Schema:
     every = [node for top in fields for node in top.walk()]
     stated = [leaf_field.stated_id for leaf_field in every]
     is_stated = None not in stated and len(set(stated)) == len(stated)
-    return stream_schema(pa.schema([_numbered(field, is_stated=is_stated) for field in fields]))
+    return pa.schema([_numbered(field, is_stated=is_stated) for field in fields])
 
 
 def _numbered(field: LeafField, *, is_stated: bool) -> pa.Field:

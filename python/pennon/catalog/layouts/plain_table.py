@@ -27,9 +27,11 @@ from pennon.errors import TableMadeAnew, TableNotFound, UnsupportedTableChange, 
 from pennon.leaf import drop_dataset
 from pennon.leaf.changes.deleted_rows import DeletedRows
 from pennon.leaf.changes.row_changes import deletions
+from pennon.leaf.schema.file_layout import file_batch, file_schema
 from pennon.leaf.write.incoming_rows import conform
 from pennon.leaf.write.partition_writer import KeptFailure, delete_files
 from pennon.manifest.commits.manifest_commit import exclusive, wait_for_others
+from pennon.spec.arrow_json import is_blob
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Directory, Name
@@ -70,13 +72,16 @@ def stage_plain(
         The fragments as Lance's JSON.
     """
     rows, failure = 0, KeptFailure()
+    if any(map(is_blob, schema)):
+        dataset = lance.dataset(location, storage_options=dict(storage_options) or None)
+        schema = file_schema(schema, dataset.data_storage_version)
 
     def counted() -> Iterator[pa.RecordBatch]:
         nonlocal rows
         with failure:
             for batch in batches:
                 rows += batch.num_rows
-                yield batch
+                yield file_batch(batch, schema)
 
     with failure.raised():
         fragments = write_fragments(

@@ -6,15 +6,17 @@ import contextlib
 import json
 import secrets
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.caching import LOOK
-from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
-from pennon.catalog.directory import Directory
+from pennon.caching import LOOK, Cache, TableKey, storage_identity
+from pennon.catalog.columns.spark_types import declarations
+from pennon.catalog.configured_catalog import Catalog, absolute_place, is_local, is_path
+from pennon.catalog.directory import Directory, Registration
 from pennon.catalog.layouts import StoredTable, stored_table
 from pennon.catalog.layouts.plain_snapshot import open_plain
 from pennon.catalog.layouts.stored_tables import DROPPED, open_location
@@ -59,6 +61,8 @@ __all__ = [
 ]
 
 _LAST_VERSION = (1 << 64) - 1
+# Where tables of stores were last.
+_PLACES: Final[Cache[str]] = Cache("places of tables", max_bytes=1000, weigh=lambda _: 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,7 @@ class Table:
         """The user's properties, and Spark's reserved ones: comment, provider, location."""
         shown = {
             **self.snapshot.properties,
+            **declarations(self.snapshot.schema.arrow),
             "provider": "lance",
             "location": self.snapshot.location,
         }
@@ -165,14 +170,23 @@ def load(
             makes = "CREATE TABLE makes one, or save() in mode error or ignore"
             raise TableNotFound(table=location, near=f"nothing readable is there: {makes}")
         return Table(location, identifier, snapshot)
-    registration = Directory(catalog).registration(identifier)
+    newest: Future[Snapshot] | None = None
+    if version is None and timestamp is None:
+        registration, newest = _registered_and_opened(catalog, identifier)
+    else:
+        registration = Directory(catalog).registration(identifier)
     name = catalog.full_name(identifier)
     number = _number(name, registration.location, version, catalog.storage)
     opened: Snapshot | None
     with by_name(name):
         if registration.is_partitioned:
             try:
-                opened = open_snapshot(registration.location, number, timestamp, catalog.storage)
+                if newest is not None:
+                    opened = newest.result()
+                else:
+                    opened = open_snapshot(
+                        registration.location, number, timestamp, catalog.storage
+                    )
             except NamespaceHasNoManifest as error:
                 raise TableFilesGone(table=name, location=registration.location) from error
         else:
@@ -181,6 +195,30 @@ def load(
         why = f"the catalog names {registration.location}, and no dataset is there"
         raise TableNotFound(table=name, near=why)
     return Table(name, identifier, opened, catalog.is_below_root(opened.location))
+
+
+def _registered_and_opened(
+    catalog: Catalog, identifier: Name
+) -> tuple[Registration, Future[Snapshot] | None]:
+    """Ask for a table's place; a store is asked at once what is where the table was last.
+
+    Returns:
+        The registration, and the newest version where it is there; None where nobody has looked.
+    """
+    if catalog.is_local:
+        return Directory(catalog).registration(identifier), None
+    key = TableKey(catalog.root, 0, "", storage_identity(catalog.storage), "\0".join(identifier))
+    before = _PLACES.peek(key)
+    if before is None:
+        registration, opened = Directory(catalog).registration(identifier), None
+    else:
+        with ThreadPoolExecutor(1) as pool:
+            opened = pool.submit(open_snapshot, before, None, None, catalog.storage)
+            registration = Directory(catalog).registration(identifier)
+    if registration.is_partitioned and registration.location != before:
+        _PLACES.keep(key, registration.location)
+    is_same = registration.is_partitioned and registration.location == before
+    return registration, opened if is_same else None
 
 
 def reopen(
@@ -208,7 +246,10 @@ def reopen(
         TableNotFound: Nothing is there any more.
         TableVersionNotFound: That version of a plain dataset has been removed.
     """
-    snapshot: Snapshot | None = None
+    snapshot = Snapshot.seen(location, version, storage) if not is_local(location) else None
+    if snapshot is not None and layout.has_manifest and snapshot.identity == identity:
+        return snapshot  # a statement asks a store once
+    snapshot = None
     with by_name(name):
         if layout.has_manifest:
             with contextlib.suppress(NamespaceHasNoManifest):

@@ -40,6 +40,7 @@ from pennon.errors import (
     NamespaceHasNoManifest,
     NotPartitionedNamespace,
 )
+from pennon.leaf import LeafSource
 from pennon.leaf.dataset import FIRST_DETACHED, open_leaf
 from pennon.manifest import Snapshot
 from pennon.manifest.draft import draft_properties, is_draft
@@ -227,7 +228,7 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
             located = with_values(request, {"id": list(place.path), "version": version})
             return place.client.count_table_rows(located)
         location = elsewhere or self._location(place)
-        counted = self._leaf(location, version).count_rows(filter=request.predicate or None)
+        counted = LeafSource(self._leaf(location, version)).count(request.predicate or None)
         return upstream.CountTableRowsResponse(count=counted)
 
     query_table = _reading("query_table", reads_rows=True)

@@ -20,8 +20,9 @@ from lance.fragment import write_fragments
 
 from pennon.errors import InternalError
 from pennon.leaf.changes.deleted_rows import DeletedRows
-from pennon.leaf.read.metadata_columns import ROW_ADDRESS
+from pennon.leaf.read.source import LeafSource
 from pennon.leaf.row_order import addresses_in, fragments_of
+from pennon.leaf.schema.file_layout import file_batch
 from pennon.leaf.write.leaf_commit import commit_operation, prepared_fragments
 
 if TYPE_CHECKING:
@@ -44,14 +45,6 @@ __all__ = [
 # Rewrites a fragment without its deleted rows: copy on write.
 
 _FRAGMENT_BITS: Final = 32
-
-
-def is_copyable(dataset: lance.LanceDataset) -> bool:
-    """Whether the rows of a leaf are read in the schema in which they are written.
-
-    Blobs are not: a scan gives the places where they are.
-    """
-    return bool(dataset.scanner().projected_schema.equals(dataset.schema))
 
 
 def copied_without(
@@ -95,7 +88,9 @@ def copied_without(
 def _written(
     dataset: lance.LanceDataset, fragment: lance.LanceFragment, gone: np.ndarray
 ) -> list[FragmentMetadata]:
-    reader = pa.RecordBatchReader.from_batches(dataset.schema, _rows(dataset, fragment, gone))
+    schema = dataset.schema
+    rows = (file_batch(batch, schema) for batch in _rows(dataset, fragment, gone))
+    reader = pa.RecordBatchReader.from_batches(schema, rows)
     written = write_fragments(
         reader,
         dataset,
@@ -109,9 +104,8 @@ def _written(
 def _rows(
     dataset: lance.LanceDataset, fragment: lance.LanceFragment, gone: np.ndarray
 ) -> Iterator[pa.RecordBatch]:
-    scanner = dataset.scanner(fragments=[fragment], with_row_address=True, scan_in_order=True)
-    for batch in scanner.to_batches():
-        at = batch.schema.get_field_index(ROW_ADDRESS.name)
+    for batch in LeafSource(dataset).stored_batches(fragments=[fragment], has_addresses=True):
+        at = batch.num_columns - 1
         addresses = batch.column(at).to_numpy(zero_copy_only=False).astype(np.int64)
         stays = pa.array(np.isin(addresses, gone, invert=True))
         rows = batch.remove_column(at).filter(stays)
@@ -191,8 +185,7 @@ def moved(
     is_moved = np.isin(numbers, [row.fragment_id for row in gone])
     if not is_moved.any():
         return DeletedRows(deleted.location, after.version, deleted.addresses)
-    read = before.scanner(columns=[ROW_ADDRESS.name], fragments=gone).to_table()
-    sources = read[ROW_ADDRESS.name].to_numpy().astype(np.int64)
+    sources = LeafSource(before).addresses(gone)
     targets = np.concatenate([_addresses(row) for row in come]) if come else sources[:0]
     places = _recorded_places(after, come, storage_options)
     if places is None or len(sources) != len(targets) or len(places) not in (0, len(targets)):
@@ -258,7 +251,7 @@ def change_rows(
         staged: What tasks wrote for this leaf.
         schema: The namespace schema, with its ids; columns that the leaf lacks are added to it.
         detached: Whether to commit beside the main branch.
-        copies: Whether by copy on write; rows of a leaf with blobs are marked all the same.
+        copies: Whether by copy on write.
 
     Raises:
         WriteConflict: The leaf stores a column in another type than the files, by now.
@@ -267,7 +260,7 @@ def change_rows(
     """
     extended, new = prepared_fragments(dataset, staged, schema, detached=detached)
     updated: list[FragmentMetadata] = []
-    if copies and deleted is not None and is_copyable(extended):
+    if copies and deleted is not None:
         copied, removed = copied_without(extended, deleted)
         new = [*copied, *new]
     else:

@@ -6,7 +6,7 @@ for one leaf costs as much as reading it does where it has few rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.caching import PerObject
-from pennon.leaf.read.metadata_columns import is_metadata_column, name_in_lance
+from pennon.leaf.dataset import with_partition_values
+from pennon.leaf.read.metadata_columns import is_metadata_column, name_in_lance, of_blob
 from pennon.leaf.schema.reconciliation import (
     FieldMatch,
     LeafFields,
@@ -23,15 +24,18 @@ from pennon.leaf.schema.reconciliation import (
     stream_schema,
     stream_type,
 )
-from pennon.predicate.condition import replaced_references
+from pennon.predicate.condition import referenced_paths, replaced_references
 from pennon.predicate.dialect import DataFusion, read_condition
 from pennon.predicate.values.literals import to_expression
 from pennon.predicate.values.time_units import UNIT_NAMES
+from pennon.spec.arrow_json import EXTENSION_NAME, is_blob
 from pennon.spec.column_names import check_column
-from pennon.spec.schema import children_of
-from pennon.spec.write_order import initial_default
+from pennon.spec.schema import children_of, field_id_of
+from pennon.spec.write_order import initial_default, with_initial_default
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     import lance
 
     from pennon.leaf.schema.reconciliation import LeafMatching
@@ -178,12 +182,19 @@ class LeafView:
         condition: The filter in the leaf's names; None for none.
         is_empty: Whether no row of the leaf can satisfy the filter.
         states_nested_ids: Whether a field of the leaf below a column states its id.
+        has_blobs: Whether a column is read, or filtered by, whose values Lance keeps beside the
+            others: it is asked for their bytes.
+        places: Metadata columns of blobs: the leaf's blob of each, and the part of its place.
+        is_filtered_here: Whether Lance cannot compute the filter: it compares blobs, or JSON.
     """
 
     matches: tuple[FieldMatch, ...]
     condition: str | None = None
     is_empty: bool = False
     states_nested_ids: bool = False
+    has_blobs: bool = False
+    places: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    is_filtered_here: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -203,11 +214,19 @@ class LeafView:
         return self.is_of_plain_columns and not self.metadata_columns
 
     @property
+    def is_provided(self) -> bool:
+        """Whether Lance's table provider has all its columns as a scan has them."""
+        fields = [match.stored.arrow for match in self.matches if match.stored is not None]
+        return not (
+            self.has_blobs or self.places or self.is_filtered_here or any(map(_is_opaque, fields))
+        )
+
+    @property
     def is_of_plain_columns(self) -> bool:
         """Whether its own columns are numbers, texts and times, by names that are no paths."""
-        fields = [match.stored for match in self.matches if match.stored is not None]
-        return all(_is_flat(field.arrow.type) for field in fields) and not any(
-            mark in field.name for field in fields for mark in "`."
+        columns = [match.stored for match in self.matches if match.stored is not None]
+        return all(_is_flat(column.arrow.type) for column in columns) and not any(
+            mark in column.name for column in columns for mark in "`."
         )
 
     @property
@@ -231,6 +250,28 @@ def _is_flat(stored: pa.DataType) -> bool:
     )
 
 
+def _is_opaque(stored: pa.Field) -> bool:
+    """Whether Lance stores other values than it gives: of JSON, and of blobs."""
+    return is_blob(stored) or (stored.metadata or {}).get(EXTENSION_NAME) == b"arrow.json"
+
+
+def _asked(condition: str | None, opaque: set[str]) -> tuple[set[str], bool]:
+    """Name opaque columns of a condition; whether more is asked than whether they are NULL."""
+    if not opaque or condition is None:
+        return set(), False
+    columns = [
+        column
+        for column in read_condition(condition).find_all(exp.Column)
+        if column.parts[0].name in opaque
+    ]
+    tests = [column.find_ancestor(exp.Is) for column in columns]
+    is_more = any(
+        test is None or test.this is not column or not isinstance(test.expression, exp.Null)
+        for column, test in zip(columns, tests, strict=True)
+    )
+    return {column.parts[0].name for column in columns}, is_more
+
+
 def _own_columns(schema: pa.Schema) -> pa.Schema | None:
     """Leave metadata columns out of a schema; None where it has none."""
     own = [column for column in schema if not is_metadata_column(column)]
@@ -252,7 +293,8 @@ class LeafViews:
         self.schema = stream_schema(schema)
         columns = self.schema if namespace_schema is None else namespace_schema
         self._known = columns if (own := _OWN_COLUMNS.of(columns)) is None else own
-        self._views: dict[tuple[LeafFields, str | None], LeafView] = {}
+        self._filtered: dict[str, LeafViews] = {}
+        self._views: dict[tuple[LeafFields, str | None, bytes], LeafView] = {}
         self._lock = Lock()
 
     def of(self, dataset: lance.LanceDataset, filter_sql: str | None = None) -> LeafView:
@@ -267,16 +309,34 @@ class LeafViews:
             InvalidColumnName: Lance reads no column of such a name.
         """
         stored = shared_fields(dataset)
+        known = with_partition_values(self._known, dataset)
+        values = b"" if known is self._known else known.serialize().to_pybytes()
+        key = stored, filter_sql, values
         with self._lock:  # leaves are read several at once, and most of them are alike
-            view = self._views.get((stored, filter_sql))
+            view = self._views.get(key)
             if view is None:
-                view = self._view(stored, filter_sql, leaf_name(dataset))
-                self._views[stored, filter_sql] = view
+                view = self._views[key] = self._view(stored, known, filter_sql, leaf_name(dataset))
         return view
 
-    def _view(self, stored: LeafFields, filter_sql: str | None, leaf: str) -> LeafView:
+    def with_filtered(self, filter_sql: str) -> LeafViews:
+        """Give the views with the columns of a filter behind the requested ones."""
+        views = self._filtered.get(filter_sql)
+        if views is None:
+            paths = referenced_paths(read_condition(filter_sql))
+            names = dict.fromkeys(path[0] for path in paths)
+            beside = [self._known.field(name) for name in names if name not in self.schema.names]
+            views = LeafViews(pa.schema([*self.schema, *beside]), self._known)
+            self._filtered[filter_sql] = views
+        return views
+
+    def _view(
+        self, stored: LeafFields, known: pa.Schema, filter_sql: str | None, leaf: str
+    ) -> LeafView:
         own = [column for column in self.schema if not is_metadata_column(column)]
-        matching = leaf_matching(self._known, stored)
+        if known is not self._known:
+            filled = {field_id_of(column): column for column in known}
+            own = [_with_default_of(column, filled.get(field_id_of(column))) for column in own]
+        matching = leaf_matching(known, stored)
         matched = iter(matching.of(own, leaf))
         matches = tuple(
             FieldMatch(column, None, ()) if is_metadata_column(column) else next(matched)
@@ -285,15 +345,42 @@ class LeafViews:
         for match in matches:
             if match.stored is not None and "`" in match.stored.name:
                 check_column([match.stored.name])
+        blobs = {field.name for field in stored.fields if is_blob(field.arrow)}
+        read = {match.stored.name for match in matches if match.stored is not None}
+        states_ids = matching.states_nested_ids
+        places = dict(self._places(matching, leaf))
         if filter_sql is None:
-            return LeafView(matches, states_nested_ids=matching.states_nested_ids)
+            return LeafView(
+                matches, states_nested_ids=states_ids, has_blobs=bool(blobs & read), places=places
+            )
         condition = leaf_filter(filter_sql, matching, leaf)
+        opaque = {field.name for field in stored.fields if _is_opaque(field.arrow)}
+        asked, is_more = _asked(condition, opaque)
         return LeafView(
             matches,
             condition,
             is_empty=condition is None,
-            states_nested_ids=matching.states_nested_ids,
+            states_nested_ids=states_ids,
+            has_blobs=bool(blobs & (read | asked)),
+            places=places,
+            is_filtered_here=is_more,
         )
+
+    def _places(self, matching: LeafMatching, leaf: str) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Tell of which blobs of a leaf the requested metadata columns are."""
+        for column in self.schema:
+            named = of_blob(column.name) if is_metadata_column(column) else None
+            blob = None if named is None else matching.by_name.get(named[0])
+            if named is None or blob is None:
+                continue
+            stored = matching.of([blob], leaf)[0].stored
+            if stored is not None and is_blob(stored.arrow):
+                yield column.name, (stored.name, named[1])
+
+
+def _with_default_of(column: pa.Field, known: pa.Field | None) -> pa.Field:
+    """Give a requested column the initial default that it has in a leaf."""
+    return column if known is None else with_initial_default(column, initial_default(known))
 
 
 def leaf_name(dataset: lance.LanceDataset) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.caching import PerObject
+from pennon.spec.arrow_json import is_blob
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,7 @@ __all__ = [
     "metadata_columns",
     "name_in_lance",
     "named_metadata_column",
+    "of_blob",
 ]
 
 # The constant columns of a leaf, as text within a split.
@@ -164,6 +166,11 @@ ROW_ID_COLUMNS: Final = (LEAF.name, LEAF_VERSION.name, ROW_ADDRESS.name)
 _OF_LANCE: Final = (ROW_ADDRESS.name, ROW_ID.name)
 SPEC_VERSIONS: Final = (SPEC_VERSION.name, SPEC_ID.name)
 _CONSTANT: Final = (PARTITION.name, *SPEC_VERSIONS)
+# What a scan of Lance gives of a blob instead of its bytes, by the ends of lance-spark's names.
+_OF_BLOBS: Final = {
+    "__blob_size": ("size", "The bytes of the blob."),
+    "__blob_pos": ("position", "Where the blob begins in its file."),
+}
 _SAME: Final = {FILE.name: LEAF.name, POSITION.name: ROW_ADDRESS.name}
 
 
@@ -186,9 +193,15 @@ def metadata_columns(tuple_fields: Sequence[pa.Field], own: pa.Schema) -> list[p
         ['_leaf_version', '_rowaddr', '_rowid', '_partition']
     """
     partition = PARTITION.with_type(pa.struct(tuple_fields))
-    every = (*METADATA_COLUMNS, partition, SPEC_VERSION, FILE, POSITION, SPEC_ID)
+    of_blobs = (
+        _column(f"{column.name}{end}", pa.int64(), comment, nullable=True)
+        for column in own
+        if is_blob(column)
+        for end, (_, comment) in _OF_BLOBS.items()
+    )
+    every = (*METADATA_COLUMNS, partition, SPEC_VERSION, FILE, POSITION, SPEC_ID, *of_blobs)
     hidden = _LOWERED.of(own)
-    return [column for column in every if column.name not in hidden]
+    return [column for column in every if column.name.lower() not in hidden]
 
 
 def named_metadata_column(column: pa.Field) -> pa.Field | None:
@@ -203,7 +216,22 @@ def named_metadata_column(column: pa.Field) -> pa.Field | None:
         metadata_column.name: metadata_column
         for metadata_column in (*METADATA_COLUMNS, SPEC_VERSION, FILE, POSITION, SPEC_ID)
     }
+    if (named := of_blob(column.name)) is not None:
+        return _column(column.name, pa.int64(), named[1], nullable=True)
     return by_name.get(column.name)
+
+
+def of_blob(name: str) -> tuple[str, str] | None:
+    """Take the name of a metadata column of a blob apart: the blob's, and what it says of it.
+
+    Example:
+        >>> of_blob("image__blob_size"), of_blob("image")
+        (('image', 'size'), None)
+    """
+    for end, (part, _) in _OF_BLOBS.items():
+        if name.endswith(end):
+            return name.removesuffix(end), part
+    return None
 
 
 def constant_columns(schema: pa.Schema) -> pa.Schema:
@@ -247,6 +275,13 @@ def metadata_array(
     """
     if column.name in _CONSTANT:
         return pa.repeat(constant_of(column, constants or {}), batch.num_rows)
+    if of_blob(column.name) is not None:
+        is_there = column.name in batch.schema.names
+        return (
+            batch.column(column.name).cast(column.type)
+            if is_there
+            else pa.nulls(batch.num_rows, column.type)
+        )
     lance_name = name_in_lance(column)
     if lance_name is not None:
         return batch.column(lance_name).cast(column.type)

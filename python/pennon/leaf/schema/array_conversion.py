@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from lance.blob import BlobType
 
 from pennon.errors import LeafValueMismatch, WriteTypeMismatch
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField
 from pennon.predicate.values.time_units import is_binary, is_list, is_number, is_text
+from pennon.spec.arrow_json import storage_type
 from pennon.spec.schema import children_of
 from pennon.spec.write_order import initial_default
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["check_stored", "convert_batch", "relabelled", "stored_as"]
+__all__ = ["check_stored", "convert_batch", "relabelled", "storage_values", "stored_as"]
 
 # Store assignment: which types a column takes without an explicit CAST.
 #
@@ -78,6 +81,52 @@ def _refused_types(
     return None
 
 
+def storage_values(array: pa.Array, column: pa.Field, table: str) -> pa.Array:
+    """Give the values of an extension type, or of one with such parts, as they are stored.
+
+    Args:
+        array: The values; of another type they are given as they are.
+        column: The column that takes them, for errors.
+        table: Its table, for errors.
+
+    Raises:
+        WriteTypeMismatch: A blob is given by its place alone.
+
+    Example:
+        >>> storage_values(pa.array([b"0" * 16], pa.uuid()), pa.field("id", pa.uuid()), "t").type
+        FixedSizeBinaryType(fixed_size_binary[16])
+    """
+    if isinstance(array, pa.ExtensionArray) and isinstance(array.type, BlobType):
+        blobs = array.storage
+        if pc.struct_field(blobs, "uri").null_count < len(blobs):
+            raise WriteTypeMismatch(
+                actual="a blob by its URI",
+                column=column.name,
+                table=table,
+                expected=column.type,
+                why="only bytes are stored",
+            )
+        data: pa.Array = pc.struct_field(blobs, "data")
+        return data
+    stored = storage_type(array.type)
+    return array if stored is array.type or stored.equals(array.type) else array.cast(stored)
+
+
+def _check_vector(array: pa.Array, column: pa.DataType) -> None:
+    """Refuse vectors of another length than the column's.
+
+    Raises:
+        pa.ArrowInvalid: It says both.
+    """
+    if not pa.types.is_fixed_size_list(column) or not is_list(array.type):
+        return
+    lengths = pc.unique(pc.list_value_length(array).drop_null())
+    others = [length for length in lengths.to_pylist() if length != column.list_size]
+    if others:
+        message = f"a vector of {others[0]} values is none of {column.list_size}"
+        raise pa.ArrowInvalid(message)
+
+
 def stored_as(array: pa.Array, column: pa.DataType) -> pa.Array:
     """Convert values to the type of a column that takes them.
 
@@ -89,6 +138,7 @@ def stored_as(array: pa.Array, column: pa.DataType) -> pa.Array:
         >>> stored_as(pa.array([7]), pa.decimal128(3, 2)).to_pylist()
         [Decimal('7.00')]
     """
+    _check_vector(array, column)
     if pa.types.is_integer(array.type) and pa.types.is_decimal(column):
         # Arrow asks for a precision in which every integer has room, not only those that are there.
         array = array.cast(pa.decimal128(_INTEGER_DIGITS, 0))
@@ -198,6 +248,8 @@ def _by_place(expected: pa.Field, given: pa.Field) -> FieldMatch:
 
 def _convert(array: pa.Array | None, match: FieldMatch, num_rows: int) -> pa.Array:
     target = match.expected.type
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
     if array is not None and array.type.equals(target) and not match.children:
         return array
     if array is None or match.stored is None:

@@ -23,9 +23,11 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
+from lance.blob import BlobType, blob_field
 from lance.schema import LanceSchema
 
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
+from pennon.spec.arrow_json import BLOB, is_blob
 from pennon.spec.schema import FIELD_ID, children_of, field_id_of
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ __all__ = [
     "NamedColumns",
     "changed",
     "columns_by_name",
+    "file_batch",
+    "file_schema",
     "leaf_numbers",
     "messages_of",
     "read_layout",
@@ -164,6 +168,63 @@ def changed(
     if field_id is not None:
         field.metadata[FIELD_ID.decode()] = str(field_id).encode()
     return bytes(field.SerializeToString())
+
+
+# The blobs of a leaf as its files take them: since format 2.2 of an extension type of Lance's.
+
+_FIRST_OF_TYPE: Final = (2, 2)
+
+
+def file_schema(columns: pa.Schema, storage_version: str | None = None) -> pa.Schema:
+    """Give the schema with which Lance writes a leaf's columns.
+
+    Args:
+        columns: As the leaf stores them (``plain_field``).
+        storage_version: Lance's file format of the leaf; None for a new one.
+
+    Example:
+        >>> image = pa.field("image", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+        >>> file_schema(pa.schema([image])).types
+        [BlobType(StructType(struct<data: large_binary, uri: string, position: uint64, size: ...>))]
+    """
+    version = (storage_version or "2.2").split(".")
+    if tuple(map(int, version)) < _FIRST_OF_TYPE or not any(map(is_blob, columns)):
+        return columns
+    return pa.schema([_file_field(column) for column in columns], metadata=columns.metadata)
+
+
+def _file_field(column: pa.Field) -> pa.Field:
+    if not is_blob(column):
+        return column
+    others = {key: text for key, text in (column.metadata or {}).items() if key != BLOB}
+    blobs = blob_field(column.name, nullable=column.nullable)
+    return blobs.with_metadata(others or None)
+
+
+def file_batch(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Give rows in the schema with which they are written.
+
+    Args:
+        rows: The rows, with bytes where the schema has blobs.
+        schema: As ``file_schema`` gives it.
+    """
+    if rows.schema is schema or rows.schema.equals(schema):
+        return rows
+    columns = [
+        _blobs(values, column.type) if isinstance(column.type, BlobType) else values
+        for values, column in zip(rows.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _blobs(values: pa.Array, kind: pa.BaseExtensionType) -> pa.Array:
+    nothing = (pa.nulls(len(values), part.type) for part in list(kind.storage_type)[1:])
+    parts = pa.StructArray.from_arrays(
+        [values, *nothing],
+        fields=list(kind.storage_type),
+        mask=values.is_null() if values.null_count else None,
+    )
+    return pa.ExtensionArray.from_storage(kind, parts)
 
 
 # Lists in the place of list views, which neither Arrow's casts nor Lance take at any depth.
@@ -338,17 +399,20 @@ def _walk(matches: Sequence[FieldMatch]) -> Iterator[FieldMatch]:
         yield from _walk(match.children)
 
 
-def write_layout(columns: Sequence[pa.Field], written: pa.Schema) -> str:
+def write_layout(
+    columns: Sequence[pa.Field], written: pa.Schema, storage_version: str | None = None
+) -> str:
     """Describe the columns that files written with a schema have.
 
     Args:
         columns: The namespace's columns, with their ids.
-        written: The schema of the files: the same columns, as the leaf stores them.
+        written: The same columns, as the leaf stores them.
+        storage_version: Lance's file format of the leaf; None for a new one.
 
     Returns:
         Text: for each field its key (the id), its number in the files, and its stored type.
     """
-    numbered = LanceSchema.from_pyarrow(written).fields()
+    numbered = LanceSchema.from_pyarrow(file_schema(written, storage_version)).fields()
     entries: list[tuple[str, int, str]] = []
     for column, stored, number in zip(columns, written, numbered, strict=True):
         entries.extend(_entries(column, stored, number, ""))
@@ -366,7 +430,7 @@ def _entries(
     key = field_key(column, above)
     below = children_of(column.type)
     yield key, field.id(), "" if below else str(stored.type)
-    numbered = field.children()
+    numbered = field.children() if below else []  # those of a blob are no fields of its column
     if pa.types.is_map(column.type) and numbered:
         yield key + ".entries", numbered[0].id(), ""
         numbered = numbered[0].children()

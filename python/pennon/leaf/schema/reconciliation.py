@@ -23,6 +23,7 @@ import pyarrow as pa
 from pennon.caching import PerObject
 from pennon.errors import LeafTypeMismatch
 from pennon.predicate.values.time_units import is_list
+from pennon.spec.arrow_json import TYPE_MARKS, storage_field
 from pennon.spec.schema import BY_NAME, FIELD_ID, children_of, field_id_of, with_children
 
 if TYPE_CHECKING:
@@ -165,6 +166,8 @@ def stream_type(data_type: pa.DataType) -> pa.DataType:
         )
     if pa.types.is_dictionary(data_type):
         return stream_type(data_type.value_type)
+    if isinstance(data_type, pa.BaseExtensionType):
+        return stream_type(data_type.storage_type)
     if hasattr(data_type, "value_field"):
         return pa.list_(_stream_field(data_type.value_field))
     if pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type):
@@ -180,6 +183,11 @@ def stream_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _stream_field(column: pa.Field) -> pa.Field:
+    metadata = column.metadata or {}
+    if TYPE_MARKS & metadata.keys():  # else Arrow takes the plain form for the extension type
+        column = column.with_metadata(
+            {key: text for key, text in metadata.items() if key not in TYPE_MARKS} or None
+        )
     return column.with_type(stream_type(column.type))
 
 
@@ -241,14 +249,10 @@ def shared_fields(dataset: lance.LanceDataset) -> LeafFields:
     if cached is not None and cached[0] == version:
         return cached[1]
     fields = tuple(
-        _leaf_field(arrow, field)
+        _leaf_field(storage_field(arrow), field)
         for arrow, field in zip(dataset.schema, dataset.lance_schema.fields(), strict=True)
     )
-    own = LeafFields(fields)
-    try:
-        shared = _shared.setdefault(fields, own)
-    except TypeError:  # an extension type that has no hash, as Lance's blobs
-        shared = own
+    shared = _shared.setdefault(fields, LeafFields(fields))
     _of_dataset[dataset] = (version, shared)
     return shared
 
@@ -310,6 +314,13 @@ class LeafMatching:
         self._matching = _Matching("", stated, is_numbered_alike=is_numbered_alike)
         self._columns = self._matching.chosen(list(namespace), stored, is_numbered=False)
         self._whole: dict[int, FieldMatch] = {}
+
+    @property
+    def lacking(self) -> frozenset[int]:
+        """The ids of the namespace's columns that the leaf has not."""
+        every = enumerate(self._columns.every)
+        missing = (field_id_of(column) for at, column in every if at not in self._columns.stored)
+        return frozenset(field_id for field_id in missing if field_id is not None)
 
     def of(self, expected: Iterable[pa.Field], leaf: str) -> tuple[FieldMatch, ...]:
         """Find requested columns; as ``match_fields``.

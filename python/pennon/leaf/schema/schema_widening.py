@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from lance.blob import BlobType
 from lance.schema import LanceSchema
 
 from pennon.errors import LeafSchemaMismatch
 from pennon.leaf.schema.array_conversion import convert_batch
-from pennon.leaf.schema.file_layout import changed, field_key, messages_of
+from pennon.leaf.schema.file_layout import changed, field_key, file_schema, messages_of
 from pennon.leaf.schema.reconciliation import LeafField, match_fields, plain_field, stream_schema
+from pennon.spec.arrow_json import TYPE_MARKS, is_blob
 from pennon.spec.schema import NamespaceSchema, children_of, field_id_of, with_children
 from pennon.spec.write_order import INITIAL_DEFAULT, initial_default, with_initial_default
 
@@ -72,7 +74,9 @@ def stating_ids(columns: Sequence[pa.Field]) -> LanceSchema:
         >>> stating_ids([new]).to_pyarrow().field("b").metadata
         {b'lance:field_id': b'7'}
     """
-    plain = LanceSchema.from_pyarrow(pa.schema([plain_field(column) for column in columns]))
+    plain = LanceSchema.from_pyarrow(
+        file_schema(pa.schema([plain_field(column) for column in columns]))
+    )
     messages, make = messages_of(plain)
     ids = [field_id for column in columns for field_id in _ids(column)]
     stated = [
@@ -234,6 +238,8 @@ def _ids(column: pa.Field) -> Iterator[int | None]:
     yield field_id
     if pa.types.is_map(column.type):
         yield None if field_id is None else field_id + 1
+    if is_blob(column):
+        yield from (None for _ in range(BlobType().storage_type.num_fields))
     for child in children_of(column.type):
         yield from _ids(child)
 
@@ -254,7 +260,9 @@ def _messages(
 ) -> list[bytes]:
     """The messages of a column or field and those below it, with their numbers and ids."""
     # Lance takes no column with a dot in its name, which a field of a struct may have.
-    plain = LanceSchema.from_pyarrow(pa.schema([plain_field(column).with_name("field")]))
+    plain = LanceSchema.from_pyarrow(
+        file_schema(pa.schema([plain_field(column).with_name("field")]))
+    )
     messages, _ = messages_of(plain)
     messages[0] = changed(messages[0], name=column.name)
     ids = list(_ids(column))
@@ -357,7 +365,11 @@ def _stored(match: FieldMatch) -> pa.Field:
     container = match.expected.type if len(children_of(stored.type)) != len(below) else stored.type
     data_type = with_children(container, below) if below else stored.type
     nullable = stored.nullable or match.expected.nullable
-    return plain_field(match.expected.with_type(data_type).with_nullable(nullable))
+    own = {key: text for key, text in (stored.metadata or {}).items() if key in TYPE_MARKS}
+    others = (match.expected.metadata or {}).items()
+    metadata = {key: text for key, text in others if key not in TYPE_MARKS} | own
+    column = match.expected.with_type(data_type).with_nullable(nullable)
+    return plain_field(column.with_metadata(metadata))
 
 
 def _is_promoted(match: FieldMatch) -> bool:

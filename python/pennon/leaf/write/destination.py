@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -55,7 +56,17 @@ if TYPE_CHECKING:
     from pennon.manifest import LeafName
     from pennon.spec.partition_spec import PartitionSpec
 
-__all__ = ["Destination", "Destinations", "StagedPartition", "WriteTarget", "create_leaf"]
+__all__ = [
+    "YOUNG_ON_STORE",
+    "Destination",
+    "Destinations",
+    "StagedPartition",
+    "WriteTarget",
+    "create_leaf",
+]
+
+YOUNG_ON_STORE: Final = timedelta(hours=1)
+"""Files of leaves that are younger are not taken for waste on a store: rows may be on their way."""
 
 # Creates the dataset of a new leaf: an empty version that states the namespace's field ids.
 #
@@ -204,6 +215,7 @@ class StagedPartition:
         order: The write order in which each fragment's rows are; None where they are in none.
         statistics: Those of the rows' columns as the manifest has them; None where unknown.
         spec: The identity of that partition spec; None where unknown.
+        staged_at: When the task began, in seconds since the epoch; None where unknown.
     """
 
     spec_version: int
@@ -217,6 +229,7 @@ class StagedPartition:
     order: str | None = None
     statistics: str | None = None
     spec: str | None = None
+    staged_at: float | None = None
 
     def to_json(self) -> str:
         """Write the report as text; partition values survive exactly, whatever their type."""
@@ -233,6 +246,7 @@ class StagedPartition:
                 "order": self.order,
                 "statistics": self.statistics,
                 "spec": self.spec,
+                "staged_at": self.staged_at,
             }
         )
 
@@ -465,16 +479,14 @@ class Destinations:
 
     def _stored(self, dataset: lance.LanceDataset, leaf: str) -> tuple[pa.Schema, str]:
         """Give how an existing leaf stores the columns, worked out once for equal leaves."""
-        stored = shared_fields(dataset)
-        known = _EXISTING.of(self._schema)
-        if stored not in known:
+        stored, version = shared_fields(dataset), dataset.data_storage_version
+        known = _EXISTING.of(self._schema).setdefault(stored, {})
+        if version not in known:
             matches = leaf_matching(self._schema, stored).of(self._schema, leaf)
             upgrade_of(self._schema, matches, stored.fields, {}, leaf)
             schema = pa.schema([stored_field(match) for match in matches])
-            is_plain = schema.equals(self._new[0], check_metadata=True)
-            layout = self._new[1] if is_plain else write_layout(list(self._schema), schema)
-            known[stored] = schema, layout
-        return known[stored]
+            known[version] = schema, write_layout(list(self._schema), schema, version)
+        return known[version]
 
 
 def _new_layout(columns: pa.Schema) -> tuple[pa.Schema, str]:
@@ -484,6 +496,5 @@ def _new_layout(columns: pa.Schema) -> tuple[pa.Schema, str]:
 
 # How new leaves store a namespace's columns, and how existing ones do.
 _NEW: Final[PerObject[pa.Schema, tuple[pa.Schema, str]]] = PerObject(_new_layout)
-_EXISTING: Final[PerObject[pa.Schema, WeakKeyDictionary[LeafFields, tuple[pa.Schema, str]]]] = (
-    PerObject(lambda _: WeakKeyDictionary())
-)
+_Known = WeakKeyDictionary[LeafFields, dict[str, tuple[pa.Schema, str]]]
+_EXISTING: Final[PerObject[pa.Schema, _Known]] = PerObject(lambda _: WeakKeyDictionary())

@@ -22,7 +22,12 @@ from pennon.errors import (
     WriteColumnUnknown,
     WriteTypeMismatch,
 )
-from pennon.leaf.schema.array_conversion import check_stored, relabelled, stored_as
+from pennon.leaf.schema.array_conversion import (
+    check_stored,
+    relabelled,
+    storage_values,
+    stored_as,
+)
 from pennon.leaf.schema.file_layout import without_views
 from pennon.leaf.schema.reconciliation import plain_schema
 from pennon.manifest.format.column_statistics import (
@@ -397,7 +402,8 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
             )
         if expected.field.name in given:
             raise WriteColumnTwice(column=name, table=table)
-        given[expected.field.name] = without_views(array)
+        plain = storage_values(array, expected.field, table)
+        given[expected.field.name] = without_views(plain)
     columns = []
     stored, required = _STORED.of(schema.arrow)
     for at, field in enumerate(stored):

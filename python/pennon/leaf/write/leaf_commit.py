@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import lance
 import pyarrow as pa
+from lance.bitmap import Bitmap
+from lance.dataset import Index
 from lance.fragment import FragmentMetadata, write_fragments
 
 from pennon.errors import InternalError, LeafSchemaMismatch, WriteConflict
-from pennon.leaf.dataset import open_own_leaf
+from pennon.leaf.dataset import made_of, open_own_leaf, with_partition_values
+from pennon.leaf.read.source import DEFAULT_BATCH_SIZE, LeafSource
 from pennon.leaf.schema.array_conversion import convert_batch
 from pennon.leaf.schema.file_layout import field_key, leaf_numbers, read_layout, renumbered
 from pennon.leaf.schema.reconciliation import (
@@ -53,6 +56,7 @@ __all__ = [
     "has_initial_defaults",
     "prepared_fragments",
     "publish",
+    "reindexed",
     "remove_fragments",
     "replace_fragments",
     "stop_auto_cleanup",
@@ -65,7 +69,6 @@ __all__ = [
 
 # Lance's number for a column of a file that the dataset has elsewhere.
 _GONE = -2
-_BATCH_ROWS = 65_536
 _ALL_IN_ONE_FILE = 1 << 62
 
 
@@ -140,19 +143,13 @@ def _batches(
     plain = stream_schema(schema)
     names = [match.stored.name for match in matches if match.stored is not None]
     if not names:
-        for start in range(0, fragment.physical_rows, _BATCH_ROWS):
-            num_rows = min(_BATCH_ROWS, fragment.physical_rows - start)
+        for start in range(0, fragment.physical_rows, DEFAULT_BATCH_SIZE):
+            num_rows = min(DEFAULT_BATCH_SIZE, fragment.physical_rows - start)
             batch = convert_batch([None] * len(matches), matches, plain, num_rows, leaf)
             yield batch.cast(schema)
         return
-    scanner = dataset.scanner(
-        columns=names,
-        fragments=list(filter(None, [dataset.get_fragment(fragment.id)])),
-        include_deleted_rows=True,
-        with_row_id=True,
-        batch_size=_BATCH_ROWS,
-    )
-    for batch in scanner.to_batches():
+    read = list(filter(None, [dataset.get_fragment(fragment.id)]))
+    for batch in LeafSource(dataset).stored_batches(names, fragments=read, has_deleted=True):
         arrays = [
             None if match_.stored is None else batch.column(match_.stored.name)
             for match_ in matches
@@ -254,13 +251,63 @@ def remove_fragments(dataset: lance.LanceDataset, *, detached: bool = True) -> l
     return commit_operation(dataset, operation, detached=detached)
 
 
+def reindexed(
+    dataset: lance.LanceDataset, built: Sequence[Index], removed: Collection[str], version: int
+) -> lance.LanceDataset:
+    """Give a leaf segments of indexes, and take others from it, detached.
+
+    A fragment's number alone does not tell it from others: behind a rollback the same numbers are
+    given again, to other rows. So a segment covers only those fragments that have the files which
+    it was built of.
+
+    Args:
+        dataset: The leaf at the version to build on.
+        built: Segments whose files are there.
+        removed: Ids of segments that go.
+        version: The version that they were built on.
+    """
+    same = {fragment.fragment_id for fragment in dataset.get_fragments()}
+    if int(dataset.version) != version:
+        before = _files_by_fragment(dataset.checkout_version(version))
+        now = _files_by_fragment(dataset)
+        same = {number for number in before.keys() & now.keys() if before[number] == now[number]}
+    # Of an index in which a fragment is twice Lance can make no version.
+    covered: dict[str, set[int]] = {}
+    gone = []
+    for index in dataset.describe_indices():
+        for segment in index.segments:
+            fragments = segment.fragment_ids
+            if segment.uuid in removed:
+                at = segment.dataset_version_at_last_update
+                fields, kind = list(index.fields), segment.index_version
+                gone.append(Index(segment.uuid, index.name, fields, at, fragments, kind))
+            else:
+                covered.setdefault(index.name, set()).update(fragments)
+    new = [
+        replace(one, fragment_ids=Bitmap(left))
+        for one in built
+        if (left := (same & {*one.fragment_ids}) - covered.get(one.name, set()))
+    ]
+    if not new and not gone:
+        return dataset
+    return commit_operation(dataset, lance.LanceOperation.CreateIndex(new, gone), detached=True)
+
+
+def _files_by_fragment(dataset: lance.LanceDataset) -> dict[int, list[tuple[str, tuple[int, ...]]]]:
+    return {
+        fragment.fragment_id: [(file.path, tuple(file.fields)) for file in fragment.metadata.files]
+        for fragment in dataset.get_fragments()
+    }
+
+
 def commit_operation(
     dataset: lance.LanceDataset, operation: lance.LanceOperation.BaseOperation, *, detached: bool
 ) -> lance.LanceDataset:
     """Commit an operation on exactly the version that it was made for."""
-    return lance.LanceDataset.commit(
+    made = lance.LanceDataset.commit(
         dataset, operation, read_version=dataset.version, detached=detached
     )
+    return made_of(made, dataset)
 
 
 def prepared_fragments(
@@ -282,6 +329,7 @@ def prepared_fragments(
         The leaf, with the fragments that it had, and the new ones.
     """
     leaf = str(dataset.uri).rstrip("/").rsplit("/", 1)[-1]
+    schema = with_partition_values(schema, dataset)
     layouts = {part.layout: read_layout(part.layout) for part in staged}
     if staged:
         dataset = _upgraded(dataset, layouts.values(), schema, leaf, detached=detached)

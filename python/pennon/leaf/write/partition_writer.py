@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -28,6 +29,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 from pennon.errors import InternalError, LeafMissing, LeafSchemaMismatch, SnapshotNotFound
 from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri, leaves_at_once, open_leaf
 from pennon.leaf.row_order import SortedCheck, key_columns
+from pennon.leaf.schema.file_layout import file_batch, file_schema
 from pennon.leaf.write.destination import Destinations, StagedPartition
 from pennon.leaf.write.incoming_rows import (
     ColumnCounting,
@@ -40,7 +42,7 @@ from pennon.leaf.write.incoming_rows import (
 )
 from pennon.manifest import Snapshot
 from pennon.manifest.format.names import canonical_bytes
-from pennon.manifest.table_identity import check_same_table
+from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.spec.write_order import WriteOrder
 
 if TYPE_CHECKING:
@@ -416,9 +418,14 @@ class _Writers:
 def _base(target: WriteTarget) -> Snapshot:
     """Open the version that the write is based on; where it has expired, the newest.
 
-    The commit finds out whether the rows still fit.
+    The commit finds out whether the rows still fit. A store is not asked for what the process has
+    opened for the statement.
     """
     options = target.storage_options
+    if "://" in target.location and target.table_id:
+        seen = Snapshot.seen(target.location, target.version, options)
+        if seen is not None and table_id(seen) == target.table_id:
+            return seen
     try:
         base = Snapshot.open(target.location, target.version, storage_options=options)
     except SnapshotNotFound:
@@ -442,6 +449,7 @@ class _Task:
         self._destinations = Destinations(self._snapshot, self._spec)
         self._counted = counted_fields(self._snapshot.properties, self._snapshot.schema)
         self._partitions: dict[bytes, _Partition] = {}
+        self._began = time.time()
 
     def cut(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Run]:
         for batch in batches:
@@ -484,7 +492,8 @@ class _Task:
 
     def report(self) -> list[StagedPartition]:
         which = self._spec.spec_version, self._spec.identity
-        return [_staged(which, partition, self._order) for partition in self._partitions.values()]
+        staged = [_staged(which, partition, self._order) for partition in self._partitions.values()]
+        return [replace(part, staged_at=self._began) for part in staged]
 
 
 class _Rows:
@@ -511,7 +520,9 @@ class _Rows:
         return self._check.is_sorted
 
     def reader(self) -> pa.RecordBatchReader:
-        return pa.RecordBatchReader.from_batches(self._destination.schema, self._batches())
+        schema = file_schema(self._destination.schema, self._destination.storage_version)
+        batches = (file_batch(rows, schema) for rows in self._batches())
+        return pa.RecordBatchReader.from_batches(schema, batches)
 
     def hold(self, most_bytes: int) -> int | None:
         """Pull rows before they are written.
@@ -597,10 +608,11 @@ def _write(rows: _Rows, destination: Destination, target: WriteTarget) -> list[F
     for mode in modes:
         try:
             with rows.failure.raised():
+                reader = rows.reader()
                 written = write_fragments(
-                    rows.reader(),
+                    reader,
                     into,
-                    schema=destination.schema,
+                    schema=reader.schema,
                     mode=mode,
                     data_storage_version=destination.storage_version,
                     storage_options=dict(target.storage_options) or None,

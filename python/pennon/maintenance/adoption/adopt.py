@@ -21,7 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.caching.lance_sessions import file_session
 from pennon.errors import AdoptionRefused, LeafTypeMismatch
+from pennon.leaf import LeafSource
 from pennon.leaf.schema.file_layout import NamedColumns, columns_by_name, state_ids
 from pennon.leaf.write.leaf_commit import LeafCommit, stop_auto_cleanup
 from pennon.maintenance.calls.procedure_declaration import Column
@@ -36,7 +38,7 @@ from pennon.manifest import (
     commit_leaves,
     leaf_name,
 )
-from pennon.manifest.dataset.storage import MANIFEST
+from pennon.manifest.dataset.storage import MANIFEST, storage_failure
 from pennon.manifest.table_identity import STRONG, WEAK, check_mode
 from pennon.predicate.dialect import DataFusion
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
@@ -293,8 +295,8 @@ class _Candidate:
     is_moved: bool
 
 
-def datasets_below(path: str) -> list[str]:
-    """Find the Lance datasets at or below a folder; a URL is one dataset.
+def datasets_below(path: str, storage_options: Mapping[str, str] | None = None) -> list[str]:
+    """Find the Lance datasets at or below a folder, which may be one of a store.
 
     Example:
         >>> import tempfile, lance, pyarrow as pa
@@ -303,14 +305,38 @@ def datasets_below(path: str) -> list[str]:
         >>> [path.removeprefix(place) for path in datasets_below(place)]
         ['/x=1/d.lance']
     """
+    if "://" in path:
+        return _listed_below(path.rstrip("/"), storage_options)
     top = Path(path)
-    if "://" in path or (top / _VERSIONS).is_dir():
+    if (top / _VERSIONS).is_dir():
         return [path]
     paths: list[str] = []
     for entry in sorted(top.iterdir()) if top.is_dir() else []:
         if entry.is_dir() and entry.name != MANIFEST:
             paths += datasets_below(str(entry))
     return paths
+
+
+def _listed_below(path: str, storage_options: Mapping[str, str] | None) -> list[str]:
+    """Find datasets of a store by their files: what is below one are its branches."""
+    try:
+        files = file_session(path, storage_options).list()
+    except (OSError, ValueError) as error:
+        raise storage_failure("list", path, error) from error
+    below = sorted(
+        {
+            file.partition(f"/{_VERSIONS}/")[0]
+            for file in files
+            if f"/{_VERSIONS}/" in file and MANIFEST not in file.split("/")
+        }
+    )
+    if not below or any(file.startswith(f"{_VERSIONS}/") for file in files):
+        return [path]
+    return [
+        f"{path}/{place}"
+        for place in below
+        if not any(place.startswith(f"{above}/") for above in below)
+    ]
 
 
 def adopt(
@@ -340,7 +366,7 @@ def adopt(
     Spec: "Schema", "Partition Spec", "Physical Layout and Naming".
     """
     _check_names(snapshot, path, values or {})
-    paths = datasets_below(path)
+    paths = datasets_below(path, snapshot.storage_options)
     if not paths:
         raise refused(snapshot, path, "there is no Lance dataset", "Check the path")
     candidates = []
@@ -458,7 +484,7 @@ def checked_columns(snapshot: Snapshot, source: str, dataset: lance.LanceDataset
         ):
             continue
         condition = exp.Is(this=exp.column(column.name), expression=exp.Null())
-        if dataset.count_rows(filter=condition.sql(dialect=DataFusion)):
+        if LeafSource(dataset).count(condition.sql(dialect=DataFusion)):
             why = f"its column {column.name} has NULLs, the table's is NOT NULL"
             raise refused(snapshot, source, why, "Fill the column first")
     return columns

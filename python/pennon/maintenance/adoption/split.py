@@ -15,7 +15,7 @@ import lance
 import pyarrow as pa
 
 from pennon.catalog.configured_catalog import stated_place
-from pennon.leaf import StagedPartition, WriteTarget, write_partitions
+from pennon.leaf import LeafSource, StagedPartition, WriteTarget, write_partitions
 from pennon.maintenance.adoption.adopt import (
     Adopted,
     adopt,
@@ -128,7 +128,7 @@ def split_datasets(
 
     Spec: "Partition Expression", "Commit Behavior".
     """
-    paths = datasets_below(path)
+    paths = datasets_below(path, snapshot.storage_options)
     if not paths:
         raise refused(snapshot, path, "there is no Lance dataset", "Check the path")
     datasets = [opened(snapshot, directory) for directory in paths]
@@ -156,7 +156,7 @@ def split_datasets(
 def _chunks(dataset: lance.LanceDataset) -> Iterator[pa.RecordBatch]:
     """Read rows in pieces that are large, since each makes a fragment per partition."""
     gathered: list[pa.RecordBatch] = []
-    for batch in dataset.to_batches():
+    for batch in LeafSource(dataset).stored_batches():
         gathered.append(batch)
         if sum(piece.nbytes for piece in gathered) >= _BYTES_AT_ONCE:
             yield from _joined(gathered)

@@ -22,7 +22,8 @@ from pennon.maintenance.checks.findings import CheckReport, Finding, RawRows, no
 from pennon.maintenance.leaves.leaf_files import Progress, no_progress
 from pennon.manifest.dataset.storage import MANIFEST, StorageOptions, open_manifest, storage_failure
 from pennon.manifest.draft import is_draft
-from pennon.manifest.format.properties import user_properties
+from pennon.manifest.format.properties import has_specs, user_properties
+from pennon.manifest.repair import properties_in_schema
 from pennon.spec.write_order import WriteOrder
 
 __all__ = ["CHECK", "check"]
@@ -69,6 +70,9 @@ def check(
     findings: list[Finding] = list(metadata.findings)
     if is_draft(manifest.metadata) and not metadata.specs:
         problem = f"it has the layout of the older draft; `pennon migrate {location}` changes that"
+        findings.insert(0, violation("Metadata Definition", "metadata", problem))
+    if not metadata.specs and has_specs(properties_in_schema(manifest)):
+        problem = f"the schema of __manifest has the specs; `pennon repair {location}` copies them"
         findings.insert(0, violation("Metadata Definition", "metadata", problem))
     findings += check_columns(manifest.schema, metadata.specs)
     raw = RawRows.read(location, manifest)

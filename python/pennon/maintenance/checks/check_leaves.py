@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import LeafMissing, LeafTypeMismatch, PennonError, StorageFailure
-from pennon.leaf import forget_leaves, open_leaf, scan_leaf
-from pennon.leaf.dataset import resolve_reference
+from pennon.leaf import LeafSource, LeafViews, forget_leaves, open_leaf
+from pennon.leaf.dataset import resolve_reference, with_partition_values
 from pennon.leaf.row_order import SortedCheck
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
 from pennon.maintenance.checks.findings import (
@@ -38,7 +38,7 @@ from pennon.spec import NamespaceSchema, PartitionSpec
 from pennon.spec.arrow_json import object_or_empty
 from pennon.spec.column_names import text_of_value
 from pennon.spec.schema import field_id_of
-from pennon.spec.write_order import INITIAL_DEFAULT, WriteOrder
+from pennon.spec.write_order import INITIAL_DEFAULT, WriteOrder, initial_default
 
 __all__ = ["LeafCheck"]
 
@@ -66,13 +66,11 @@ def unsorted_fragments(
     recorded = object_or_empty(metadata).get(RECORDED_ORDER)
     if recorded != recorded_order(dataset.version, order.identity):
         return []
-    columns = pa.schema([field.field for field in order.fields])
+    views = LeafViews(pa.schema([field.field for field in order.fields]), schema.arrow)
     unsorted = []
     for at, fragment in enumerate(dataset.get_fragments()):
         check = SortedCheck(order.columns)
-        for batch in scan_leaf(
-            dataset, columns, namespace_schema=schema.arrow, fragments=(at, at + 1)
-        ):
+        for batch in LeafSource(dataset).batches(views, fragments=(at, at + 1)):
             check.observe(batch.columns)
         if not check.is_sorted:
             unsorted.append(fragment.fragment_id)
@@ -185,7 +183,8 @@ class LeafCheck:
         where = f"leaf {row.object_id}"
         try:
             fields = leaf_fields(dataset)
-            matches = match_fields(list(self.schema.arrow), fields, row.location or "")
+            columns = with_partition_values(self.schema.arrow, dataset)
+            matches = match_fields(list(columns), fields, row.location or "")
         except LeafTypeMismatch as error:
             self.findings.append(violation(_SCHEMA, where, error.message))
             return False
@@ -194,6 +193,7 @@ class LeafCheck:
             return False
         num_rows = dataset.count_rows()
         self.findings.extend(_schema_findings(where, matches, fields, num_rows))
+        self.findings.extend(_filled_findings(where, self.schema.arrow, columns))
         self._statistics(row, num_rows)
         unsorted = unsorted_fragments(dataset, row.metadata, self.order, self.schema)
         if unsorted:
@@ -237,6 +237,14 @@ def _schema_findings(
             yield note(
                 _SCHEMA, where, f"its column {leaf_field.name} is not in the namespace schema"
             )
+
+
+def _filled_findings(where: str, columns: pa.Schema, filled: pa.Schema) -> Iterator[Finding]:
+    for column, known in zip(columns, filled, strict=True):
+        if not known.equals(column, check_metadata=True):
+            problem = f"every leaf has to have column {column.name}; it reads as the partition's"
+            value = text_of_value(initial_default(known) or pa.scalar(None))
+            yield warning(_SCHEMA, where, f"{problem} value {value}")
 
 
 class _Values:

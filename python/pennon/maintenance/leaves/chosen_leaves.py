@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import PredicateNotEvaluable
-from pennon.leaf import scan_leaf
+from pennon.leaf import LeafSource, LeafViews
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import all_of, check_evaluable, conjuncts
@@ -81,7 +81,7 @@ class RowValues:
 
     def scan(self, dataset: lance.LanceDataset) -> Iterator[pa.RecordBatch]:
         """Stream the source columns of a leaf."""
-        return scan_leaf(dataset, self.columns, namespace_schema=self.schema.arrow)
+        return LeafSource(dataset).batches(LeafViews(self.columns, self.schema.arrow))
 
     def of(self, rows: pa.RecordBatch | pa.Table) -> dict[str, pa.Array]:
         """Compute the values of rows of ``columns``, by field id, in the manifest's types.

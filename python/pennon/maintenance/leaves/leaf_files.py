@@ -8,27 +8,36 @@ appends one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 import lance
 import pyarrow as pa
-from lance.file import LanceFileSession
 
+from pennon.caching.lance_sessions import copied_versions, file_session
 from pennon.errors import InternalError, LeafMissing, StorageFailure
-from pennon.leaf import leaf_uri, open_leaf
+from pennon.leaf import LeafSource, leaf_uri, open_leaf
 from pennon.leaf.dataset import leaf_missing, open_own_leaf
 from pennon.manifest.dataset.storage import (
     StorageOptions,
     is_damaged,
     is_not_found,
+    present_numbers,
     storage_failure,
 )
 from pennon.manifest.versions.tags import tagged_versions
 
-__all__ = ["LeafFiles", "Progress", "broken_fragments", "files_of_version", "no_progress"]
+__all__ = [
+    "INDICES",
+    "LeafFiles",
+    "Progress",
+    "broken_fragments",
+    "files_of_version",
+    "no_progress",
+]
 
 # The callback by which maintenance reports its progress.
 
@@ -41,7 +50,10 @@ def no_progress(what: str, done: int, total: int) -> None:
     del what, done, total
 
 
+INDICES: Final = "_indices/"
+"""Where the segments of indexes are, each in a folder that is named by its id."""
 _LISTINGS: Final = 8
+_DELETED_AT_ONCE: Final = 8
 _DETACHED: Final = re.compile(r"_versions/d(\d+)\.manifest")
 _LAST_VERSION: Final = 2**64 - 1
 _ADDED: Final = {"Append": "fragments", "Update": "new_fragments"}
@@ -99,21 +111,30 @@ class LeafFiles:
     @property
     def tagged(self) -> set[int]:
         """The versions that have a tag."""
-        return tagged_versions(self.main)
+        return tagged_versions(self.main) if self._has("_refs/tags/") else set()
+
+    @property
+    def has_branches(self) -> bool:
+        """Whether there are branches, which may share files."""
+        return self._has("_refs/branches/") and bool(self.main.branches.list())
+
+    def _has(self, start: str) -> bool:
+        return any(path.startswith(start) for path in self.sizes)
 
     def of_main(self) -> set[str]:
         """Give the files of all versions of the main branch."""
         needed: set[str] = set()
-        for version in self.main.versions():
-            needed.update(files_of_version(self.main.checkout_version(int(version["version"]))))
+        for version in sorted(present_numbers(self.main)):
+            needed.update(self._read(self.main.checkout_version(version)))
         # Readers of main look for its manifests and transactions by themselves.
-        tables = {path for path in self.sizes if not path.startswith(("data/", "_deletions/"))}
+        by_version = ("data/", "_deletions/", INDICES)
+        tables = {path for path in self.sizes if not path.startswith(by_version)}
         detached = {manifest_path(version) for version in self.detached}
         own = {path for path in tables if not path.startswith("_transactions/")} - detached
         return needed | own | self._transactions_of_main()
 
     def _transactions_of_main(self) -> set[str]:
-        versions = [int(version["version"]) for version in self.main.versions()]
+        versions = sorted(present_numbers(self.main))
         return {
             transaction_path(transaction)
             for version in versions
@@ -128,8 +149,9 @@ class LeafFiles:
         """
         chosen = set(versions)
         needed: set[str] = set()
+        copied = copied_versions(self.main, sorted(chosen), self.storage_options, with_rows=False)
         for version in sorted(chosen):
-            dataset = self._opened(version)
+            dataset = copied.get(version) or self._opened(version)
             try:
                 made_by = dataset.read_transaction(version)
             except OSError as error:  # Lance opens the version a second time
@@ -142,10 +164,29 @@ class LeafFiles:
             kind = "" if made_by is None else type(made_by.operation).__name__
             is_known = kind in _ADDED or kind in _CHANGED
             if made_by is None or not is_known or made_by.read_version not in chosen:
-                needed.update(files_of_version(dataset))
+                needed.update(self._read(dataset))
             else:
                 needed.update(_introduced(made_by.operation, kind))
         return needed
+
+    def with_blobs(self, files: set[str]) -> set[str]:
+        """Add the blobs beside data files, which Lance keeps in a folder of the file's name."""
+        beside = (path for path in self.sizes if path.count("/") > 1 and path.startswith("data/"))
+        return files | {path for path in beside if f"{path.rpartition('/')[0]}.lance" in files}
+
+    def _read(self, dataset: lance.LanceDataset) -> set[str]:
+        """Give the files of a version's rows, and those of its indexes."""
+        folders = {
+            f"{INDICES}{segment.uuid}"
+            for index in dataset.describe_indices()
+            for segment in index.segments
+        }
+        of_indexes = {
+            path
+            for path in self.sizes
+            if path.startswith(INDICES) and "/".join(path.split("/")[:2]) in folders
+        }
+        return {*files_of_version(dataset), *of_indexes}
 
     def _opened(self, version: int) -> lance.LanceDataset:
         try:
@@ -156,6 +197,13 @@ class LeafFiles:
             at = f"version {version}"
             raise LeafMissing(leaf=self.place, table=self.root, version=at) from error
 
+    def remove_all(self, paths: Sequence[str]) -> int:
+        """Delete files, of a store several at a time; as ``remove``."""
+        if "://" not in self.root or len(paths) <= 1:
+            return sum(map(self.remove, paths))
+        with ThreadPoolExecutor(_DELETED_AT_ONCE) as pool:
+            return sum(pool.map(self.remove, paths))
+
     def remove(self, path: str) -> int:
         """Delete a file, which another expiry may have taken; gives its bytes.
 
@@ -164,9 +212,7 @@ class LeafFiles:
         """
         uri = leaf_uri(self.root, self.place)
         try:
-            LanceFileSession(uri, storage_options=dict(self.storage_options) or None).delete_file(
-                path
-            )
+            file_session(uri, self.storage_options).delete_file(path)
         except (OSError, ValueError) as error:
             if not is_not_found(error):
                 raise storage_failure("delete a file of", uri, error) from error
@@ -211,7 +257,8 @@ def broken_fragments(dataset: lance.LanceDataset) -> dict[int, str]:
                 broken[number] = f"{path} has {sizes[path]} bytes of {stated[path]}"
         if number not in broken and metadata.deletion_file is not None:
             try:
-                fragment.scanner(columns=[], with_row_id=True, limit=1).to_table()
+                source = LeafSource(dataset)
+                next(source.stored_batches([], fragments=[fragment], limit=1, has_addresses=True))
             except (OSError, RuntimeError, ValueError) as error:
                 if not is_damaged(error):
                     raise storage_failure("read", str(dataset.uri), error) from error

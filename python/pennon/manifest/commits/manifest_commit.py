@@ -44,8 +44,11 @@ from pennon.manifest.dataset.storage import is_conflict, storage_failure
 from pennon.manifest.format.column_statistics import (
     COLUMN_STATISTICS,
     COUNTED_VERSION,
+    INDEXES,
     RECORDED_ORDER,
+    LeafIndex,
     LeafStatistics,
+    indexes_text,
     recorded_order,
     with_statistics,
 )
@@ -59,6 +62,7 @@ from pennon.manifest.format.rows import (
     ManifestRow,
     records_in,
     table_of_rows,
+    version_row,
 )
 from pennon.manifest.leaves.leaf_rows import (
     MOST_NAMES,
@@ -293,6 +297,7 @@ class LeafChange:
         num_fragments: Fragments of it; None where unknown.
         order: The write order in which the rows of each of its fragments are; None where unknown.
         columns: The statistics of its columns; None where unknown.
+        indexes: What the version has of indexes.
     """
 
     object_id: str
@@ -304,6 +309,7 @@ class LeafChange:
     num_fragments: int | None = None
     order: str | None = None
     columns: LeafStatistics | None = None
+    indexes: tuple[LeafIndex, ...] = ()
 
     @property
     def statistics(self) -> dict[str, int | str | None]:
@@ -320,6 +326,7 @@ class LeafChange:
             COLUMN_STATISTICS: None
             if self.columns is None or self.num_rows is None or version is None
             else self.columns.to_json(version),
+            INDEXES: None if version is None else indexes_text(version, self.indexes),
         }
 
 
@@ -365,7 +372,7 @@ def commit_leaves(
             return ConcurrentChange()
         if rows is None:
             return ManifestCommitted(snapshot.version)
-        merge = _merge(base, rows, removed)
+        merge = _merge(base, rows, removed, snapshot.rows)
         if is_exclusive or rows.begins_spec:
             transaction, _ = merge.execute_uncommitted(rows.table)
             operation = exclusive(base, transaction.operation, snapshot.storage_options)
@@ -395,12 +402,14 @@ class _Rows:
     begins_spec: bool
 
 
-def _merge(base: lance.LanceDataset, rows: _Rows, removed: Sequence[str]) -> MergeInsertBuilder:
+def _merge(
+    base: lance.LanceDataset, rows: _Rows, removed: Sequence[str], near: lance.LanceDataset
+) -> MergeInsertBuilder:
     moves_only = not rows.makes_objects and not removed
     merge = base.merge_insert(list(_KEY_WITHOUT_FILTER) if moves_only else _KEY)
     merge = merge.when_matched_update_all().when_not_matched_insert_all()
     if removed:
-        merge = merge.when_not_matched_by_source_delete(_condition_of_removal(base, removed))
+        merge = merge.when_not_matched_by_source_delete(_condition_of_removal(near, removed))
     return merge
 
 
@@ -417,10 +426,10 @@ def _rows(
     above = {name: change for change in changes for name in namespaces_above(change.object_id)}
     keys = [record.object_id for record in records if not record.identity.is_new]
     if len(by_id) + len(above) <= MOST_NAMES:
-        existing = named_rows(base, snapshot.key, [*by_id, *above])
-        recorded = existing_rows(base, keys) if keys else existing.slice(0, 0)
+        existing = named_rows(snapshot.rows, snapshot.key, [*by_id, *above])
+        recorded = existing_rows(snapshot.rows, keys) if keys else existing.slice(0, 0)
     else:
-        existing = recorded = existing_rows(base, [*by_id, *above, *keys])
+        existing = recorded = existing_rows(snapshot.rows, [*by_id, *above, *keys])
         check_single(existing["object_id"], snapshot.location, snapshot.version)
     for made in records_in(recorded):
         if made.is_given_up and len(records) == 1:
@@ -449,9 +458,7 @@ def _rows(
     makes_objects = bool(new) or any(record.identity.epoch is not None for record in records)
     new += [record.row() for record in records]
     if snapshot.has_read_version_column:
-        new += _version_rows(
-            snapshot, base, [change for change in changes if change.read_version is not None]
-        )
+        new += _version_rows(snapshot, changes)
     updated = existing.filter(pc.is_in(existing["object_id"], value_set=pa.array(by_id, pa.utf8())))
     table = pa.concat_tables([with_changes(updated, by_id), table_of_rows(new, base.schema)])
     begins_spec = any(SEPARATOR not in name for name in above if name not in existing_ids)
@@ -495,17 +502,14 @@ def with_changes(rows: pa.Table, changes: Mapping[str, LeafChange]) -> pa.Table:
     return pa.table(columns, schema=rows.schema)
 
 
-def _version_rows(
-    snapshot: Snapshot, base: lance.LanceDataset, changes: Sequence[LeafChange]
-) -> list[ManifestRow]:
-    last = last_sequence_numbers(base, snapshot.key, [change.object_id for change in changes])
+def _version_rows(snapshot: Snapshot, changes: Sequence[LeafChange]) -> list[ManifestRow]:
+    changes = [change for change in changes if change.read_version is not None]
+    names = [change.object_id for change in changes]
+    last = last_sequence_numbers(snapshot.rows, snapshot.key, names)
     return [
-        ManifestRow(
-            f"{change.object_id}{SEPARATOR}{last[change.object_id] + 1}",
-            TABLE_VERSION,
-            read_version=change.read_version,
-        )
+        version_row(change.object_id, last[change.object_id] + 1, change.read_version)
         for change in changes
+        if change.read_version is not None
     ]
 
 

@@ -15,6 +15,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
 import lance
@@ -516,6 +517,7 @@ def change_root(
     removed_properties: Sequence[str] = (),
     comment: str | None = None,
     mode: str | None = None,
+    indexes: Mapping[str, str | None] = MappingProxyType({}),
 ) -> ManifestOutcome:
     """Change what the metadata of a namespace says.
 
@@ -528,6 +530,7 @@ def change_root(
         comment: The table's comment; None leaves it, an empty one removes it.
         mode: Ends what keeps writers away, in the same commit: the mode in which they go on. Where
             another process has ended it, the change is refused.
+        indexes: Definitions of indexes by their keys; None removes one.
 
     Returns:
         The version that has the change, or that another writer came first.
@@ -542,6 +545,7 @@ def change_root(
     """
     written: dict[str, str | None] = dict(property_keys(properties or {}))
     written.update(dict.fromkeys(property_keys(dict.fromkeys(removed_properties, ""))))
+    written.update(indexes)
     if comment is not None:
         written[COMMENT] = comment or None
     if mode is not None:

@@ -16,7 +16,7 @@ import lance
 from lance.dataset import Version
 
 from pennon.caching import storage_identity, version_time
-from pennon.caching.lance_sessions import lance_session
+from pennon.caching.lance_sessions import copied_versions, lance_session
 from pennon.errors import (
     InternalError,
     NamespaceHasNoManifest,
@@ -34,6 +34,7 @@ __all__ = [
     "MANIFEST",
     "StorageOptions",
     "VersionTimes",
+    "address",
     "first_kept",
     "held_versions",
     "is_conflict",
@@ -46,6 +47,7 @@ __all__ = [
     "manifest_uri",
     "mark_expired",
     "open_manifest",
+    "present_numbers",
     "present_versions",
     "reading_failure",
     "storage_failure",
@@ -322,6 +324,7 @@ _DETAILS: Final = re.compile(
 _QUOTED: Final = re.compile(r'\w \{ source: "((?:[^"\\]|\\.)+)"')
 # An object store's answer: it may name the key, so no more of it is shown.
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
+_STATUS: Final = re.compile(r"\bstatus(?: code)?: ([45]\d\d)\b")
 _MESSAGE: Final = re.compile(r"<Message>\s*([^<\r\n]*[^<\s.])")
 _ADDRESS: Final = re.compile(r"\w+://\S+")
 _LONGEST_PROBLEM: Final = 300
@@ -360,7 +363,7 @@ _ADVICE: Final = (
         "Check the name of the bucket and its region: it has to be there, nobody makes it",
     ),
     (
-        ("accessdenied", "authorizationpermissionmismatch", "403 forbidden"),
+        ("accessdenied", "authorizationpermissionmismatch", "403 "),
         "Give these credentials the right to list, read, write and delete there",
     ),
     (
@@ -380,6 +383,19 @@ _ADVICE: Final = (
         "Check the address, the network and the storage options",
     ),
 )
+
+
+_HADOOPS_S3: Final = re.compile(r"s3[an]://", re.IGNORECASE)
+
+
+def address(place: str) -> str:
+    """Give a path or URL as Lance takes it: Hadoop's names of S3 are s3.
+
+    Example:
+        >>> address("s3a://bucket/lake"), address("/data/lake")
+        ('s3://bucket/lake', '/data/lake')
+    """
+    return _HADOOPS_S3.sub("s3://", place, count=1) if _HADOOPS_S3.match(place) else place
 
 
 def manifest_uri(location: str) -> str:
@@ -490,12 +506,18 @@ def listed_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
         StorageFailure: The storage refused.
     """
     present = present_versions(manifest)  # and then the tags: who drops one does not bring back
+    first, held = _first_and_held(manifest)
+    return [entry for entry in present if (v := int(entry["version"])) >= first or v in held]
+
+
+def _first_and_held(manifest: lance.LanceDataset) -> tuple[int, set[int]]:
+    """Give the version before which all have expired, and those before it that tags hold."""
     try:
-        first = first_kept(manifest)
-        held = held_versions(manifest) if first else set()
+        tags = _listed(manifest)
     except (OSError, ValueError) as error:
         raise storage_failure("list the tags of", str(manifest.uri), error) from error
-    return [entry for entry in present if (v := int(entry["version"])) >= first or v in held]
+    first = max(_marks(tags).values(), default=0)
+    return first, _held(tags) if first else set()
 
 
 def present_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
@@ -512,6 +534,12 @@ def present_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
     """
     for attempt in range(_LISTINGS):
         try:
+            if "://" in str(manifest.uri):  # Lance reads one after the other
+                numbers = present_numbers(manifest)
+                options = manifest.initial_storage_options or {}
+                copied = copied_versions(manifest, numbers, options, with_rows=False)
+                if len(copied) == len(numbers):
+                    return [copied[number].get_version() for number in sorted(numbers)]
             return list(manifest.versions())
         except (OSError, ValueError) as error:
             if not is_not_found(error) or attempt == _LISTINGS - 1:
@@ -520,9 +548,19 @@ def present_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
     raise InternalError(what="no versions are listed")
 
 
+def present_numbers(manifest: lance.LanceDataset) -> set[int]:
+    """List the numbers of ``present_versions``, which none of them is read for."""
+    try:
+        return {int(entry["version"]) for entry in manifest.version_refs()}
+    except (OSError, ValueError) as error:
+        raise storage_failure("list the versions of", manifest.uri, error) from error
+
+
 def version_numbers(manifest: lance.LanceDataset) -> list[int]:
     """List the numbers of the versions of ``__manifest``, ascending; as ``listed_versions``."""
-    return sorted(int(entry["version"]) for entry in listed_versions(manifest))
+    present = present_numbers(manifest)
+    first, held = _first_and_held(manifest)
+    return sorted(version for version in present if version >= first or version in held)
 
 
 def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: datetime) -> int:
@@ -545,7 +583,7 @@ def is_of_storage(error: Exception) -> bool:
         >>> is_of_storage(RuntimeError("LanceError(IO): no answer")), is_of_storage(RuntimeError())
         (True, False)
     """
-    words = ("LanceError(IO)", "External error: Not found")
+    words = ("LanceError(IO)", "External error: Not found", "RetryError(")
     return isinstance(error, OSError) or any(word in str(error) for word in words)
 
 
@@ -622,7 +660,9 @@ def storage_problem(error: Exception) -> str:
     code, message = _CODE.search(text), _MESSAGE.search(text)
     if code is not None:
         said = "" if message is None else f" ({message[1]})"
-        return f"the store answers {code[1]}{said}"[:_LONGEST_PROBLEM]
+        status = _STATUS.search(text)
+        number = "" if status is None else f"{status[1]} "
+        return f"the store answers {number}{code[1]}{said}"[:_LONGEST_PROBLEM]
     quoted = _QUOTED.search(text)
     if quoted is not None:
         text = quoted[1].partition("\\n")[0]

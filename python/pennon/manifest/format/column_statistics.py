@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import reduce
@@ -32,12 +32,16 @@ from pennon.spec.arrow_json import object_or_empty, text_of
 __all__ = [
     "COLUMN_STATISTICS",
     "COUNTED_VERSION",
+    "INDEXES",
     "IS_COUNTED",
     "RECORDED_ORDER",
     "STATISTICS",
     "ColumnStatistics",
+    "LeafIndex",
     "LeafStatistics",
     "bounds_of",
+    "indexes_in",
+    "indexes_text",
     "is_counted_type",
     "order_at",
     "order_column",
@@ -51,6 +55,7 @@ __all__ = [
 ]
 
 COLUMN_STATISTICS: Final = "column_statistics"
+INDEXES: Final = "indexes"
 _MOST_CHARACTERS: Final = 16
 _HIGHEST: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
@@ -558,3 +563,59 @@ def with_statistics(metadata: str | None, statistics: Mapping[str, int | str | N
     if COLUMN_STATISTICS in written:  # the last one, so that readers of the others can cut it off
         written[COLUMN_STATISTICS] = written.pop(COLUMN_STATISTICS)
     return text_of(written)
+
+
+# The indexes of a leaf, as they stand in the ``metadata`` of its row under ``indexes``: those of
+# one version, which the text names. Of any other version they are not known.
+
+
+@dataclass(frozen=True, slots=True)
+class LeafIndex:
+    """What a version of a leaf has of an index.
+
+    Args:
+        name: The index.
+        type: Lance's name of its kind.
+        rows: How many of the version's rows are in it; all others are looked at one by one.
+        num_bytes: Bytes of its files; None where Lance does not know.
+        segments: How many parts it has, those of which no row is left among them.
+    """
+
+    name: str
+    type: str
+    rows: int
+    num_bytes: int | None
+    segments: int
+
+
+def indexes_text(version: int, indexes: Sequence[LeafIndex]) -> str | None:
+    """Write the indexes of a version of a leaf; None where it has none.
+
+    Example:
+        >>> text = indexes_text(7, [LeafIndex("i", "BTREE", 9, 100, 1)])
+        >>> indexes_in(text_of({"indexes": text}), 7)
+        (LeafIndex(name='i', type='BTREE', rows=9, num_bytes=100, segments=1),)
+    """
+    if not indexes:
+        return None
+    return text_of({"version": str(version), "indexes": [asdict(one) for one in indexes]})
+
+
+def indexes_in(metadata: str | None, version: int | None) -> tuple[LeafIndex, ...] | None:
+    """Take the indexes of a leaf out of its row's JSON text; None where they are not known.
+
+    Args:
+        metadata: The text.
+        version: The version that is read.
+    """
+    text = object_or_empty(metadata).get(INDEXES)
+    if text is None:
+        return ()
+    stored = object_or_empty(text) if isinstance(text, str) else {}
+    listed = stored.get("indexes")
+    if stored.get("version") != str(version) or not isinstance(listed, list):
+        return None
+    try:
+        return tuple(LeafIndex(**one) for one in listed)
+    except TypeError:  # of another release
+        return None

@@ -9,6 +9,7 @@
 | ``pennon.comment`` | the table's comment |
 | ``pennon.turn`` | which commit others let through, and until when: ``commits/root_change.py`` |
 | ``pennon.property.<name>`` | a table property of the user |
+| ``pennon.index.<name>`` | the definition of an index, JSON text |
 | ``lance.namespace.manifest.writer_feature_flags`` | the writer guard: bit 62 is set |
 
 The guard: upstream's directory namespace rewrites ``__manifest`` on every change and drops the
@@ -39,7 +40,7 @@ import secrets
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -57,6 +58,7 @@ from pennon.errors import (
 )
 from pennon.predicate.values.time_units import MILLIS_PER_DAY
 from pennon.settings import KEPT_AGE, KEPT_VERSIONS, WRITER_GRACE
+from pennon.spec.arrow_json import object_or_empty, text_of
 from pennon.spec.column_names import text_of_value
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
@@ -76,12 +78,14 @@ __all__ = [
     "WEAK",
     "WRITER_FLAGS",
     "ChangeNotice",
+    "IndexDefinition",
     "NamedAt",
     "RunningProcess",
     "check_retention",
     "guarded_flags",
     "has_guard",
     "has_specs",
+    "index_definitions",
     "kept_age",
     "kept_versions",
     "read_specs",
@@ -539,3 +543,71 @@ def _number(properties: Mapping[str, str], name: str, least: int) -> int | None:
     if not text.strip().isdecimal() or not least <= int(text) <= longest:
         raise InvalidRetention(property=name, value=text, least=least, most=longest)
     return int(text)
+
+
+# Definitions of indexes: what is built of which column. Which leaves have it stands in their rows.
+
+_INDEX: Final = "pennon.index."
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """An index as a table defines it.
+
+    Args:
+        name: Its name, unique in the table.
+        type: Lance's name of its kind: ``IVF_RQ``, ``BTREE``, ….
+        field_id: The column; a renamed one keeps its id.
+        metric: How distances are measured; None of an index that is not of vectors.
+        where: A condition on partitions, Spark SQL; leaves that it rules out get none.
+        min_bytes: Of how many bytes of vectors on a leaf gets one.
+        parameters: What Lance builds it with.
+
+    Example:
+        >>> index = IndexDefinition("v_idx", "IVF_RQ", 3, "l2")
+        >>> IndexDefinition.from_json("v_idx", index.to_json()) == index
+        True
+    """
+
+    name: str
+    type: str
+    field_id: int
+    metric: str | None = None
+    where: str | None = None
+    min_bytes: int = 0
+    parameters: Mapping[str, str | int | float | bool] = field(default_factory=dict, hash=False)
+
+    @property
+    def key(self) -> str:
+        """Its key in the metadata map."""
+        return _INDEX + self.name
+
+    def to_json(self) -> str:
+        """Write it; the name is the key's."""
+        stored = {name: value for name, value in asdict(self).items() if value is not None}
+        del stored["name"]
+        return text_of(stored)
+
+    @classmethod
+    def from_json(cls, name: str, text: str) -> Self | None:
+        """Read what ``to_json`` wrote; None for what it did not write."""
+        stored = object_or_empty(text)
+        known = {key: value for key, value in stored.items() if key in cls.__slots__}
+        if not isinstance(stored.get("type"), str) or not isinstance(stored.get("field_id"), int):
+            return None
+        return cls(name, **known)  # type: ignore[arg-type]
+
+
+def index_definitions(metadata: Mapping[str, str]) -> dict[str, IndexDefinition]:
+    """Give the indexes of a metadata map, by name.
+
+    Example:
+        >>> index_definitions({"pennon.index.i": '{"type":"BTREE","field_id":0}'})["i"].type
+        'BTREE'
+    """
+    read = {
+        name: IndexDefinition.from_json(name.removeprefix(_INDEX), text)
+        for name, text in metadata.items()
+        if name.startswith(_INDEX)
+    }
+    return {one.name: one for one in read.values() if one is not None}

@@ -4,7 +4,7 @@
 |---|---|---|---|---|
 | ``namespace`` | ``v<N>`` and below | ``{}`` | NULL | the values of its levels |
 | ``table`` | ``…$dataset`` | statistics | the Lance version to read | all values |
-| ``table_version`` | ``…$dataset$<n>`` | ``{}`` | a Lance version | NULL |
+| ``table_version`` | ``…$dataset$<n>`` | the version's file | a Lance version | NULL |
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ __all__ = [
     "record_of_message",
     "records_in",
     "table_of_rows",
+    "version_row",
 ]
 
 # The columns of ``__manifest``: upstream's five, ``read_version``, one per partition field.
@@ -53,7 +54,7 @@ __all__ = [
 
 PRIMARY_KEY: Final = b"lance-schema:unenforced-primary-key:position"
 READ_VERSION: Final = pa.field("read_version", pa.uint64())
-# An older text of the specification has these; Pennon honours them and makes none.
+# The published specification has these; Pennon honours them and makes none.
 READ_BRANCH: Final = "read_branch"
 READ_TAG: Final = "read_tag"
 BASE_COLUMNS: Final = (
@@ -127,6 +128,26 @@ class ManifestRow:
     metadata: str = "{}"
     read_version: int | None = None
     values: Mapping[str, pa.Scalar] = dataclasses.field(default_factory=dict, hash=False)
+
+
+def version_row(leaf: str, number: int, version: int | None) -> ManifestRow:
+    """Record a version of a leaf, with the path of its file as upstream's catalogs have it.
+
+    Args:
+        leaf: The leaf's object id.
+        number: The sequence number of the record.
+        version: The Lance version; None where it is not stated.
+
+    Example:
+        >>> version_row("v1$dataset", 1, 9223372036854775811).metadata
+        '{"manifest_path": "_versions/d9223372036854775811.manifest", "naming_scheme": "V2"}'
+
+    Spec: "Multi-Partition Transaction (Strong)".
+    """
+    place = {"manifest_path": f"_versions/d{version}.manifest", "naming_scheme": "V2"}
+    # How the files of main are called depends on who made the dataset.
+    text = json.dumps(place) if (version or 0) >> 63 else "{}"
+    return ManifestRow(f"{leaf}${number}", TABLE_VERSION, metadata=text, read_version=version)
 
 
 def table_of_rows(rows: Sequence[ManifestRow], schema: pa.Schema) -> pa.Table:

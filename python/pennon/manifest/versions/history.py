@@ -6,7 +6,8 @@ what Lance did: changes of the metadata, maintenance of ``__manifest`` itself, f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,7 @@ import pyarrow as pa
 from lance.file import LanceFileSession
 
 from pennon.caching import version_time
+from pennon.caching.lance_sessions import copied_versions
 from pennon.errors import SnapshotNotFound, StorageFailure
 from pennon.manifest.dataset.storage import (
     StorageOptions,
@@ -51,6 +53,7 @@ __all__ = [
     "last_changes",
     "leaf_locations",
     "open_present",
+    "opened_present",
     "stored_rows",
     "stored_schema",
     "unseen_rows",
@@ -72,10 +75,7 @@ def leaf_locations(location: str, storage_options: StorageOptions) -> set[str]:
     places: set[str] = set()
     seen: set[tuple[str, ...]] = set()
     newest = open_manifest(location, storage_options=storage_options)
-    for version in version_numbers(newest):
-        manifest = open_present(location, version, storage_options)
-        if manifest is None:
-            continue
+    for _, manifest in opened_present(location, version_numbers(newest), storage_options):
         condition = f"object_type = '{TABLE}'"
         rows = unseen_rows(location, manifest, seen, condition, with_deletions=True)
         if rows is not None:
@@ -93,6 +93,27 @@ def open_present(
         )
     except SnapshotNotFound:
         return None
+
+
+def opened_present(
+    location: str, versions: Iterable[int], storage_options: StorageOptions
+) -> Iterator[tuple[int, lance.LanceDataset]]:
+    """Open versions of the manifest to read their rows; those of a store as copies.
+
+    Args:
+        location: The namespace.
+        versions: Which; one that was removed since it was listed is left out.
+        storage_options: Given to Lance.
+    """
+    asked = list(versions)
+    copied: dict[int, lance.LanceDataset] = {}
+    if len(asked) > 1 and "://" in location:
+        newest = open_manifest(location, storage_options=storage_options)
+        copied = copied_versions(newest, asked, storage_options, with_rows=True)
+    for version in asked:
+        manifest = copied.get(version) or open_present(location, version, storage_options)
+        if manifest is not None:
+            yield version, manifest
 
 
 def unseen_rows(
@@ -247,12 +268,25 @@ def history(
         return None if made is None else if_there(version, lambda: read_entry(version, *made))
 
     # Lance reads the transactions of one dataset from one thread at a time.
+    copied = copied_versions(manifest, times, storage_options or {}, with_rows=False)
     transactions = {
-        version: if_there(version, partial(_transaction, manifest, location, version))
+        version: _stated_in(copied, version)
+        or if_there(version, partial(_transaction, manifest, location, version))
         for version in times
     }
     with ThreadPoolExecutor(_MAX_THREADS) as pool:
         return [made for made in pool.map(entry, times) if made is not None]
+
+
+def _stated_in(
+    copied: Mapping[int, lance.LanceDataset], version: int
+) -> tuple[lance.Transaction | None] | None:
+    """Give what a copy of a version says that made it; None where it says nothing."""
+    made_by = None
+    if version in copied:
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # it is in a file of its own
+            made_by = copied[version].read_transaction(version)
+    return None if made_by is None else (made_by,)
 
 
 def _transaction(

@@ -156,6 +156,16 @@ def tags_to_change(dataset: lance.LanceDataset) -> Tags:
     return dataset.checkout_version(dataset.version).tags
 
 
+def _create(dataset: lance.LanceDataset, name: str, version: int) -> None:
+    """Make a tag; where a store's answer is lost, Lance asks again, and meets the tag it made."""
+    try:
+        tags_to_change(dataset).create(name, version)
+    except (OSError, RuntimeError, ValueError) as error:
+        made = tags_of(dataset).get(name) if "already exists" in str(error) else None
+        if made is None or made.version != version:
+            raise
+
+
 def drop_tag(dataset: lance.LanceDataset, name: str, *, table: str) -> None:
     """Remove a tag; its version goes when versions of its age expire.
 
@@ -257,10 +267,10 @@ def expiring(dataset: lance.LanceDataset, oldest_kept: int, *, table: str) -> It
     for attempt in range(_ATTEMPTS):
         try:
             if attempt == 0:
-                tags_to_change(dataset).create(name, oldest_kept)
+                _create(dataset, name, oldest_kept)
             else:
                 newest = dataset.checkout_version(dataset.latest_version)
-                newest.tags.create(name, newest.version)
+                _create(newest, name, newest.version)
         except (OSError, RuntimeError, ValueError) as error:
             if not is_not_found(error) or attempt == _ATTEMPTS - 1:
                 raise storage_failure("expire versions of", table, error) from error
@@ -383,14 +393,14 @@ def _write(
 ) -> None:
     tags = tags_to_change(dataset)
     if is_new:
-        tags.create(name, version)
+        _create(dataset, name, version)
     else:
         try:
             tags.update(name, version)
         except (OSError, RuntimeError, ValueError):
             if name in tags_of(dataset):
                 raise
-            tags.create(name, version)  # an expiry has dropped it
+            _create(dataset, name, version)  # an expiry has dropped it
     if retain is None:
         return
     listed = tags.list().get(name)

@@ -19,15 +19,16 @@ from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import check_evaluable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import datafusion
     import pandas as pd
 
     from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
+    from pennon.planning.scan_plan import PlannedPartition
 
-__all__ = ["Scan", "read_plan"]
+__all__ = ["Scan", "naming_failures", "read_plan"]
 
 _NUMBERS: Final = count()
 
@@ -137,6 +138,27 @@ class Scan:
         """
         return self.to_arrow().to_pandas()
 
+    def read(self, partitions: Sequence[PlannedPartition]) -> pa.Table:
+        """Read the rows of some partitions of the plan, in any process; as ``to_arrow``.
+
+        Args:
+            partitions: Of this scan's ``plan().partitions``. Both can be pickled.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}), ["letter"])
+            >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
+            >>> scan = letters.scan()
+            >>> [scan.read([one]).num_rows for one in scan.plan().partitions]
+            [1, 1]
+        """
+        with _naming(self.snapshot, self.table):
+            whole = _relation(self.plan())
+            stream = run_ahead(replace(whole, leaves=tuple(map(_leaf_read, partitions))))
+        batches = _computed(stream.batches, self.snapshot, self.table)
+        return BatchStream(stream.schema, batches).to_arrow()
+
     def to_datafusion(
         self, context: datafusion.SessionContext | None = None
     ) -> datafusion.DataFrame:
@@ -225,9 +247,21 @@ def _computed(
 ) -> Iterator[pa.RecordBatch]:
     total = None if plan.is_filtered else plan.num_rows
     name = (table or plan.snapshot.location).rpartition("/")[2]
+    with naming_failures(plan.snapshot, table):
+        yield from rows_shown(batches, f"read {name}", total)
+
+
+@contextmanager
+def naming_failures(snapshot: Snapshot, table: str | None) -> Iterator[None]:
+    """Name what failed while rows are read: the table, or a value that Spark cannot compute.
+
+    Args:
+        snapshot: The table.
+        table: What errors call it; None for its folder.
+    """
     try:
-        with _naming(plan.snapshot, table):
-            yield from rows_shown(batches, f"read {name}", total)
+        with _naming(snapshot, table):
+            yield
     except pa.ArrowInvalid as error:
         failure = failure_of_values(error)
         if failure is None:
@@ -243,20 +277,17 @@ def _relation(plan: ScanPlan) -> Relation:
     """
     snapshot = plan.snapshot
     check_evaluable(plan.bound, snapshot.location)
-    leaves = tuple(
-        LeafRead(
-            partition.location,
-            partition.version,
-            partition.residual,
-            num_rows=partition.num_rows,
-        )
-        for partition in plan.partitions
-    )
     return Relation(
         snapshot.location,
-        leaves,
+        tuple(map(_leaf_read, plan.partitions)),
         plan.schema,
         snapshot.schema.arrow,
         snapshot.storage_options,
         identity=plan.identity,
+    )
+
+
+def _leaf_read(partition: PlannedPartition) -> LeafRead:
+    return LeafRead(
+        partition.location, partition.version, partition.residual, num_rows=partition.num_rows
     )

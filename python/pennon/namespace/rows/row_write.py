@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from pennon.catalog.columns.projected_columns import with_defaults
-from pennon.catalog.columns.spark_types import valid_texts, within_lengths
+from pennon.catalog.columns.projected_columns import valid_texts, with_defaults, within_lengths
 from pennon.errors import RowsNotUnderstood, ValuesNotUnderstood
 from pennon.maintenance.background import keep_behind, written_leaves
 from pennon.manifest.dataset.storage import storage_failure

@@ -48,6 +48,7 @@ from pennon.predicate.condition import (
     replaced_references,
 )
 from pennon.predicate.expressions import Declined, Semantics, typed_expression
+from pennon.predicate.expressions.functions import is_null_of_null
 from pennon.predicate.parse import SparkSql
 from pennon.predicate.values.literals import LiteralList, literal_value
 from pennon.predicate.values.long_lists import written_out
@@ -156,17 +157,6 @@ def _ordered(literal: pa.Scalar) -> Any:
 #
 # NULL rules: those of ``predicate.expressions``; a filter takes NULL for FALSE.
 
-# What is NULL as soon as one of its operands is.
-_STRICT: Final = frozenset(
-    {
-        *(exp.Paren, exp.Neg, exp.Not, exp.Cast, exp.TryCast),
-        *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Abs, exp.DPipe),
-        *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
-        *(exp.Like, exp.ILike, exp.RegexpLike, exp.StartsWith, exp.EndsWith, exp.Contains),
-        *(exp.Lower, exp.Upper, exp.Length, exp.Trim, exp.Substring, exp.Left, exp.Right),
-    }
-)
-
 
 def computed_condition(
     node: exp.Expression, schema: pa.Schema, semantics: Semantics
@@ -254,7 +244,7 @@ def _strict_in(node: exp.Expr) -> frozenset[tuple[str, ...]]:
             return _strict_in(node.this)
         case exp.Not(this=exp.Is(expression=exp.Null()) as test):
             return _strict_in(test.this)
-    if type(node) not in _STRICT:
+    if not is_null_of_null(node):
         return frozenset()
     return frozenset[tuple[str, ...]]().union(*map(_strict_in, node.iter_expressions()))
 

@@ -36,7 +36,8 @@ from pennon.planning.binding.source_columns import resolve_column
 from pennon.predicate.condition import Comparison, Operator, reference_path
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions import Declined, typed_expression
-from pennon.predicate.values.literals import arrow_type, literal_value, whole_interval
+from pennon.predicate.expressions.functions import Unit, asked_of_times
+from pennon.predicate.values.literals import arrow_type, whole_interval
 from pennon.predicate.values.time_units import (
     MICROS_BY_NAME,
     MICROS_PER_DAY,
@@ -369,19 +370,6 @@ def _monday_from(day: int) -> int:
 # NULL rules: NULL is tried beside the days, for conditions that are true for it.
 
 _DAY: Final = "col0"
-# Functions of dates that no year changes.
-_CYCLIC: Final = (
-    *(exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth),
-    *(exp.DayOfWeek, exp.DayOfYear, exp.WeekOfYear),
-)
-_OF_DATES: Final = (
-    *(exp.Year, exp.LastDay, exp.AddMonths, exp.TsOrDsAdd, exp.DateTrunc, exp.DateDiff),
-    *_CYCLIC,
-)
-_CYCLIC_PARTS: Final = frozenset(
-    {"QUARTER", "MONTH", "DAY", "DAYOFMONTH", "DAYOFWEEK", "DOW", "DAYOFYEAR", "DOY", "WEEK"}
-)
-_DATE_LETTERS: Final = frozenset("yMd")
 _FIRST: Final = -62_091  # 1800-01-01
 _END: Final = 84_006  # 2200-01-01, a whole cycle later
 _MOST_RANGES: Final = 32
@@ -545,10 +533,12 @@ class _Days:
 
     def replaced_below(self, node: exp.Expr) -> bool:
         """Replace every time below a node; False where one stands for more than its day."""
+        asked = asked_of_times(node)
+        takes_day = asked is not None and asked.unit is Unit.DAY
         for child in list(node.iter_expressions()):
-            day = self.day(child) if _takes_day(node) or self.is_date(child) else None
+            day = self.day(child) if takes_day or self.is_date(child) else None
             if day is not None:
-                self.is_cyclic &= _is_cyclic(node)
+                self.is_cyclic &= asked is not None and asked.is_cyclic
                 child.replace(day)
             elif reference_path(child) is not None or not self.replaced_below(child):
                 return False
@@ -600,31 +590,3 @@ class _Days:
         self.moved_by.add(unit)
         moved = exp.Interval(this=exp.Literal.string(str(count)), unit=exp.var(unit))
         return exp.paren(type(node)(this=day, expression=moved))
-
-
-def _takes_day(node: exp.Expr) -> bool:
-    """Whether a function takes the day alone of the times that it is given."""
-    if isinstance(node, exp.Extract):
-        return node.name.upper() == "YEAR" or node.name.upper() in _CYCLIC_PARTS
-    if _is_format(node):
-        return _letters(node) <= _DATE_LETTERS
-    return isinstance(node, _OF_DATES)
-
-
-def _is_cyclic(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Extract):
-        return node.name.upper() in _CYCLIC_PARTS
-    if _is_format(node):
-        return "y" not in _letters(node)
-    return isinstance(node, _CYCLIC)
-
-
-def _is_format(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() == "date_format"
-
-
-def _letters(node: exp.Expr) -> set[str]:
-    """Give the letters of a format's pattern; those of no date where it is computed."""
-    pattern = literal_value(node.expressions[-1])
-    text = "?" if pattern is None or not pattern.is_valid else str(pattern.as_py())
-    return set(text) - set("-/.:, _")

@@ -85,7 +85,7 @@ def _decimal(operator: type[exp.Binary], left: Typed, right: Typed, semantics: S
 
 
 def exact_decimal(
-    operator: type[exp.Binary], left: pa.DataType, right: pa.DataType
+    operator: type[exp.Expr], left: pa.DataType, right: pa.DataType
 ) -> tuple[int, int]:
     """Give the precision and scale in which the result of ``+``, ``-`` or ``*`` is exact.
 

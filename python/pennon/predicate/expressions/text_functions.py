@@ -168,7 +168,7 @@ _OWN_CASES: Final = frozenset(
 )
 
 
-def concatenated(values: Sequence[Typed]) -> Typed:
+def concatenated(*values: Typed) -> Typed:
     """Join texts; a NULL among them is NULL."""
     joined = reduce(lambda one, other: exp.DPipe(this=one, expression=other), _enclosed(values))
     return Typed(joined, pa.utf8())
@@ -189,25 +189,6 @@ def cased(case: type[exp.Upper | exp.Lower], value: Typed) -> Typed:
         raise Declined(why=f"the case of letters in the locale {language}")
     (whole,) = texts([value])
     return Typed(case(this=whole), pa.utf8())
-
-
-def length(value: Typed) -> Typed:
-    """Count characters of a text."""
-    return _counted("character_length", [value])
-
-
-def position(whole: Typed, part: Typed) -> Typed:
-    """Find the first place of a part, from 1; 0 for none."""
-    return _counted("strpos", [whole, part])
-
-
-def byte_length(value: Typed) -> Typed:
-    """Count the bytes of a text."""
-    return _counted("octet_length", [value])
-
-
-def _counted(name: str, values: Sequence[Typed]) -> Typed:
-    return Typed(cast(call(name, *texts(values)), pa.int32()), pa.int32())
 
 
 def substring(value: Typed, start: Typed, count: Typed | None) -> Typed:
@@ -256,7 +237,7 @@ def _count(count: Typed | None) -> list[exp.Expr]:
     return [choice((is_negative, integer(0, wide)), default=size.copy())]
 
 
-def trimmed(value: Typed, characters: Typed | None, side: str) -> Typed:
+def trimmed(side: str, value: Typed, characters: Typed | None) -> Typed:
     """Take spaces, or any of some characters, from the ends: no other white space."""
     name = _TRIMS.get(side)
     if name is None:
@@ -318,11 +299,6 @@ def char_read(value: Typed, size: Typed) -> Typed:
     missing = call("greatest", binary(exp.Sub, integer(count, wide), size_of), integer(0, wide))
     filled = exp.Substring(this=exp.Literal.string(_SPACE * count), start=one, length=missing)
     return Typed(binary(exp.DPipe, whole, filled), pa.utf8())
-
-
-def first_code(value: Typed) -> Typed:
-    """Give the number of the first character; 0 for an empty text (``ascii``)."""
-    return _counted("ascii", [value])
 
 
 def digest(name: str, value: Typed) -> Typed:
@@ -409,18 +385,14 @@ def _java(pattern: Typed) -> JavaPattern:
     return JavaPattern(text)
 
 
-def reversed_text(value: Typed) -> Typed:
-    """Give the characters from the last to the first."""
-    return Typed(call("reverse", *texts([value])), pa.utf8())
-
-
-def joined(values: Sequence[Typed]) -> Typed:
+def joined(*texts_and_nulls: Typed) -> Typed:
     """Join texts by a separator (``concat_ws``): both engines leave out NULLs behind it.
 
     Raises:
         Declined: One is no text, or there is nothing to join.
     """
-    values = [values[0], *(value for value in values[1:] if not value.is_null)]
+    first, *others = texts_and_nulls
+    values = [first, *(value for value in others if not value.is_null)]
     if len(values) < 2:  # noqa: PLR2004 - the separator, and a text
         raise Declined(why="nothing to join")
     return Typed(call("concat_ws", *texts(values)), pa.utf8())

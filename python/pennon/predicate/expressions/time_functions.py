@@ -77,6 +77,16 @@ _INT: Final = pa.int32()
 _LONG: Final = pa.int64()
 
 
+def is_part_of_dates(name: str) -> bool:
+    """Whether a part is one of the date alone, for ``extract``: a month, a day of the week."""
+    return name in _DATE_PARTS or name in _WEEK_PARTS
+
+
+def is_unit_of_days(name: str) -> bool:
+    """Whether a unit of ``date_trunc`` is whole days."""
+    return name in _MONTH_UNITS or MICROS_OF_UNITS.get(name, 0) >= MICROS_PER_DAY
+
+
 def local(value: Typed, semantics: Semantics) -> Typed:
     """Take a date or timestamp as the session's clocks show it.
 

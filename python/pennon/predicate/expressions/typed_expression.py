@@ -20,6 +20,7 @@ NULL rules: a field of a NULL struct is NULL.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
@@ -27,24 +28,18 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.condition import Declined, operands
-from pennon.predicate.expressions.arithmetic import (
-    arithmetic,
-    common_number,
-    magnitude,
-    negated,
-    rounded,
-)
+from pennon.predicate.expressions.arithmetic import common_number
 from pennon.predicate.expressions.casts import converted, tried
-from pennon.predicate.expressions.floats import comparable, compared, extreme_float
-from pennon.predicate.expressions.named_functions import named_function
-from pennon.predicate.expressions.number_functions import (
-    Operands,
-    quotient,
-    remainder,
-    tried_operation,
-    whole_quotient,
+from pennon.predicate.expressions.floats import comparable, compared, is_zero
+from pennon.predicate.expressions.functions import (
+    Nulls,
+    Order,
+    compiled,
+    function_of,
+    interval_of,
+    is_total,
 )
-from pennon.predicate.expressions.time_spans import moved_by_interval
+from pennon.predicate.expressions.intervals import Interval
 from pennon.predicate.normalize import MOST_TUPLES
 from pennon.predicate.typed import (
     INTEGER_DIGITS,
@@ -70,9 +65,10 @@ from pennon.predicate.values.literals import LiteralList, arrow_type, literal_va
 from pennon.predicate.values.long_lists import written_out
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pennon.predicate.condition import Semantics
+    from pennon.predicate.expressions.intervals import Ends
 
 # Columns of a query are called so, and texts are searched for them by name.
 _OF_QUERIES: Final = re.compile(r"[a-z]\d+")
@@ -126,11 +122,6 @@ def struct_field(path: Sequence[str], columns: Mapping[str, pa.DataType]) -> Typ
     return Typed(choice((is_missing, exp.Null()), default=value), kind)
 
 
-_COMPARISONS: Final = (
-    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
-    *(exp.NullSafeEQ, exp.NullSafeNEQ),
-)
-_ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul)
 # Spark takes a BIGINT for a decimal of one digit more than it has.
 _DECIMAL_OF_INTEGER: Final[Mapping[int, int]] = {**INTEGER_DIGITS, 64: 20}
 # Each is a CASE inside of the one before.
@@ -187,6 +178,40 @@ def typed_key(
 ) -> exp.Expr:
     """Read an equality by which a join finds partners: both sides are computed of every row."""
     return _Reader(columns, semantics).value(equality.unnest()).tree
+
+
+def may_fail(
+    node: exp.Expr,
+    columns: Mapping[str, pa.DataType],
+    semantics: Semantics,
+    known: Callable[[str], Ends | None],
+) -> bool:
+    """Whether an expression may be an error for values that its columns can have.
+
+    Args:
+        node: The expression, in Spark's SQL.
+        columns: The types of the columns.
+        semantics: The session's.
+        known: The least and the greatest value of a column, by its name; None where nothing is
+            known of it but its type.
+
+    Raises:
+        Declined: A part of it is not known to be computed as Spark does.
+    """
+    value = typed_expression(node, columns, semantics)
+    if not value.can_fail:
+        return False
+    if is_total(node):
+        parts = node.iter_expressions()
+        return any(may_fail(part, columns, semantics, known) for part in parts)
+    names = {column.name for column in value.tree.find_all(exp.Column) if column.name in columns}
+    given: dict[tuple[str, ...], Interval] = {}
+    for name in names:
+        column = Interval.of_range(columns[name], known(name))
+        if column is not None:
+            given[(name,)] = column
+    interval = interval_of(value.tree, given, 1)
+    return interval is None or bool(interval.is_open[0])
 
 
 class _Reader:
@@ -247,50 +272,16 @@ class _Reader:
                 return self.case([(equal, exp.Null())], node.this)
             case exp.Coalesce():
                 return self.coalesce([node.this, *node.expressions])
-        return self.operator(node, self.semantics)
+        return self.operator(node)
 
-    def operator(self, node: exp.Expr, semantics: Semantics) -> Typed:
-        if isinstance(node, _COMPARISONS):
-            left, right = self.alike([self.read(node.this), self.read(node.expression)])
-            return compared(type(node), left, right)
-        if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
-            return moved_by_interval(
-                self.read(node.this),
-                node.expression,
-                semantics,
-                is_backward=isinstance(node, exp.Sub),
-            )
-        if isinstance(node, _ARITHMETIC):
-            left, right = self.numbers(node)
-            return arithmetic(type(node), left, right, semantics)
-        tried = tried_operation(node)
-        if tried is not None:
-            return self.operator(tried, semantics.tried)
-        match node:
-            case exp.Neg():
-                return negated(self.read(node.this), semantics)
-            case exp.Div():
-                left, right = self.numbers(node)
-                if left.is_integer and right.is_integer:
-                    left, right = (
-                        converted(operand, pa.float64(), semantics) for operand in (left, right)
-                    )
-                return quotient(left, right, semantics)
-            case exp.IntDiv():
-                left, right = self.numbers(node)
-                return whole_quotient(left, right, semantics)
-            case exp.Mod():
-                left, right = self.numbers(node)
-                return remainder(left, right, semantics)
-            case exp.Abs():
-                return magnitude(self.read(node.this), semantics)
-            case exp.Round():
-                return self.rounded(node)
-            case exp.Greatest() | exp.Least():
-                return self.extreme(node)
-            case exp.IsNan():
-                return self.is_nan(node)
-        return named_function(node, self.read, semantics)
+    def operator(self, node: exp.Expr) -> Typed:
+        """Compile what the table of functions has; what is tried is NULL where it is an error."""
+        operation = tried_operation(node)
+        if operation is None:
+            return compiled(node, self)
+        return compiled(
+            operation, _Tried(self.read, self.numbers, self.alike, self.semantics.tried)
+        )
 
     def column(self, node: exp.Column) -> Typed:
         if len(node.parts) > 1:
@@ -382,30 +373,6 @@ class _Reader:
         trees = [other.tree for other in others]
         return Typed(exp.Coalesce(this=first.tree, expressions=trees), first.type)
 
-    def rounded(self, node: exp.Round) -> Typed:
-        digits = node.args.get("decimals")
-        literal = pa.scalar(0) if digits is None else literal_value(digits)
-        if literal is None or not (literal.is_valid and pa.types.is_integer(literal.type)):
-            raise Declined(why="rounding to a computed digit")
-        return rounded(self.read(node.this), int(literal.as_py()), self.semantics)
-
-    def extreme(self, node: exp.Greatest | exp.Least) -> Typed:
-        """Read GREATEST and LEAST, which leave NULLs out in both engines."""
-        first, *others = self.alike(
-            [self.read(expression) for expression in (node.this, *node.expressions)]
-        )
-        if first.is_float:
-            return extreme_float([first, *others], is_greatest=isinstance(node, exp.Greatest))
-        tree = type(node)(this=first.tree, expressions=[other.tree for other in others])
-        return Typed(tree, first.type)
-
-    def is_nan(self, node: exp.IsNan) -> Typed:
-        value = self.read(node.this)
-        if not value.is_float:
-            raise Declined(why=f"isnan of {value.type}")
-        of_value = call("isnan", value.tree)
-        return Typed(exp.Coalesce(this=of_value, expressions=[exp.false()]), pa.bool_())
-
     def numbers(self, node: exp.Expr) -> list[Typed]:
         """Read the operands of arithmetic; Spark has written the casts of its own into a text."""
         sides = [self.read(node.this), self.read(node.expression)]
@@ -451,3 +418,142 @@ def _lazy(decided: tuple[exp.Expr, exp.Expr], otherwise: exp.Expr) -> exp.Expr:
 
 def _enclosed(value: Typed) -> exp.Expr:
     return enclosed(comparable(value))
+
+
+# Operands that Spark does not compute where another one is NULL.
+#
+# An operator on NULL is NULL; Spark computes its operands one after the other, and stops at the
+# first NULL. An error of a later one is none then. DataFusion computes all of them: hence a CASE.
+
+_TRIED: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Bracket)
+# What is asked for NULL is computed twice, and what stands in it twice as often.
+_MOST_ASKED: Final = 1_000
+
+
+class Operands:
+    """The operands of an operator, as they are read one after the other.
+
+    Args:
+        node: The operator, in Spark's SQL.
+        is_ansi: Whether a division by zero is an error, and not NULL.
+
+    Example:
+        >>> from pennon.predicate.dialect import DataFusion
+        >>> sides = Operands(exp.Add(), is_ansi=True)
+        >>> for name, can_fail in (("a", False), ("b", True)):
+        ...     side = sides.add(Typed(exp.column(name), pa.int64(), can_fail))
+        >>> print(side.tree.sql(dialect=DataFusion))
+        CASE WHEN `a` IS NULL THEN NULL ELSE `b` END
+    """
+
+    def __init__(self, node: exp.Expr, *, is_ansi: bool) -> None:
+        tried = tried_operation(node)
+        self._node = node if tried is None else tried
+        self._is_tried = tried is not None
+        self._is_ansi = is_ansi
+        function = function_of(self._node)
+        self._order = Order.UNKNOWN if function is None else function.facts.order
+        self._computed: list[Typed] = []
+        self._nulls: list[exp.Expr] = []
+
+    def add(self, operand: Typed, nulls: Sequence[exp.Expr] | None = None) -> Typed:
+        """Add what was read, and compute it where Spark does.
+
+        Args:
+            operand: The next operand.
+            nulls: It is NULL where one of these is, and nowhere else; None for itself.
+
+        Raises:
+            Declined: It is not known in which order Spark computes the operands.
+        """
+        if literal_value(operand.tree) is not None:
+            return operand
+        if self._computed and self._order in (Order.UNKNOWN, Order.LEFT_FIRST):
+            is_in_order = self._order is Order.LEFT_FIRST
+            if not is_in_order and self._is_unordered(operand):
+                raise Declined(why="what can be an error beside what may be NULL")
+            if is_in_order and operand.can_fail and self._nulls:
+                operand = _guarded(operand, [is_null(tree.copy()) for tree in self._nulls])
+        self._computed.append(operand)
+        own = [operand.tree] if nulls is None else nulls
+        self._nulls += [tree for tree in own if tree not in self._nulls]
+        return operand
+
+    def operator(self, value: Typed) -> Typed:
+        """Compute an operator where Spark computes its operands: of a division the divisor first.
+
+        Args:
+            value: The operator as DataFusion computes it.
+        """
+        match self._computed:
+            case [dividend, divisor] if self._order is Order.DIVISOR_FIRST and dividend.can_fail:
+                conditions = [is_null(divisor.tree.copy())]
+                if self._is_tried:
+                    conditions.append(is_zero(divisor))
+                return _guarded(value, conditions)
+        return value
+
+    def nulls_of(self, value: Typed) -> Sequence[exp.Expr] | None:
+        """Give what tells that an operator is NULL, where that is less than the operator itself.
+
+        Args:
+            value: The operator as DataFusion computes it.
+        """
+        node = self._node
+        # Without ANSI a decimal that does not fit is NULL, too.
+        function = function_of(node)
+        is_exact = function is not None and function.facts.nulls is Nulls.EXACT
+        is_null_by_operands = is_exact and (self._is_ansi or not value.is_decimal)
+        if self._is_ansi and isinstance(node, exp.Cast):
+            is_tried = bool(node.args.get("safe"))
+            is_null_by_operands = not is_tried and _is_number_of_integer(value, self._computed)
+        elif self._is_ansi and self._order is Order.DIVISOR_FIRST:
+            is_null_by_operands = True
+        return self._nulls if is_null_by_operands and not self._is_tried else None
+
+    def _is_unordered(self, operand: Typed) -> bool:
+        node = self._node
+        if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+            return False  # its one argument is read more than once
+        is_first_asked = isinstance(node, exp.In)  # a list is asked for what is not NULL
+        before = not is_first_asked and any(other.can_fail for other in self._computed)
+        return before or operand.can_fail
+
+
+def _is_number_of_integer(value: Typed, operands: Sequence[Typed]) -> bool:
+    is_number = value.is_integer or value.is_float or value.is_decimal
+    return is_number and all(operand.is_integer for operand in operands)
+
+
+def _guarded(value: Typed, are_null: Sequence[exp.Expr]) -> Typed:
+    """Compute an expression where no condition is true, and give NULL elsewhere."""
+    is_left_out = reduce(lambda left, right: exp.Or(this=left, expression=right), are_null)
+    if has_more_nodes(is_left_out, _MOST_ASKED):
+        raise Declined(why="what can be an error beside many terms")
+    if not pa.types.is_boolean(value.type):
+        tree = choice((is_left_out, exp.Null()), default=value.tree)
+        return Typed(tree, value.type, can_fail=value.can_fail)
+    tree = choice((is_left_out, exp.Null()), default=as_number(value.tree))
+    return Typed(is_one(tree), value.type, can_fail=value.can_fail)
+
+
+def tried_operation(node: exp.Expr) -> exp.Expr | None:
+    """Give the operator of ``tried(…)``: it is NULL where it would be an error (``try_add``).
+
+    Returns:
+        None for any other expression.
+    """
+    if not (isinstance(node, exp.Anonymous) and node.name == "tried"):
+        return None
+    operation = node.expressions[0].unnest()
+    return operation if isinstance(operation, _TRIED) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """Reads operands as ever, for an operator that is NULL where it would be an error."""
+
+    read: Callable[[exp.Expr], Typed]
+    numbers: Callable[[exp.Expr], Sequence[Typed]]
+    alike: Callable[[Sequence[Typed]], Sequence[Typed]]
+    semantics: Semantics

@@ -252,7 +252,7 @@ def with_argument_columns(
             continue
         column = f"v{call.output}"
         own[column] = typed_expression(call.argument, below.types, semantics)
-        argument = SparkExpression.of_column(column, call.argument.type)
+        argument = SparkExpression.of_column(column, call.argument_type)
         rewritten.append(replace(call, argument=argument))
     if not own:
         return below, rewritten
@@ -347,13 +347,13 @@ def grouped(
         if call.is_distinct and is_merged:
             # Spark counts or sums the different values; a task reports each of its own once.
             together = counted_together(call.argument, below.types, semantics)
-            key = Output(call.output, call.argument)
+            key = Output(call.output, replace(call.argument, type=call.argument_type))
             add_key(call.output, together or node.write_key(key, below.types))
             continue
         if is_merged and call.name in OF_WHOLE_GROUPS:
             raise Declined(why=f"the {call.name} of a group that several tasks have")
         result = node.write_call(call, below.types)
-        summed = (call.argument.type or result.type) if call.name == "sum" else None
+        summed = (call.argument_type or result.type) if call.name == "sum" else None
         if is_merged and is_cut(summed) and not semantics.ansi:
             # Spark leaves out a part that is NULL, where the whole has to be NULL.
             raise Declined(why="sums of decimals of which a part would be NULL")
@@ -441,7 +441,7 @@ def grouping_sets(
     different = {output.id: output for output in keys}
     return GroupingSets(
         replace(node, keys=finest, calls=parts),
-        Expand(expand.child, (), (*different.values(), *carried)),
+        Expand(expand.child, outputs=(*different.values(), *carried)),
         replace(node, write_call=_put_together, is_over_groups=True),
     )
 
@@ -463,7 +463,7 @@ def _part(call: AggregateCall, columns: AbstractSet[str], *, ansi: bool) -> Aggr
     names = call.argument.columns
     if call.name not in _IN_PARTS or names is None or not names <= columns:
         return None
-    kind = call.argument.type
+    kind = call.argument_type
     if call.name != "sum":
         return call
     if kind is None:
@@ -475,7 +475,8 @@ def _part(call: AggregateCall, columns: AbstractSet[str], *, ansi: bool) -> Aggr
         exact = pa.decimal128(_BIGINT_DIGITS, 0)
         return replace(
             call,
-            argument=SparkExpression(cast(call.argument.stated_tree.copy(), exact), exact),
+            argument=SparkExpression(cast(call.argument.stated_tree.copy(), exact)),
+            argument_type=exact,
             type=pa.decimal128(_BIGINT_DIGITS + SUM_DIGITS, 0),
         )
     return call

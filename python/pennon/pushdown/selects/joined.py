@@ -17,8 +17,11 @@ from pennon.execution.engine_failures import TOO_MANY_ROWS
 from pennon.plan import JoinType
 from pennon.predicate.condition import Declined, operands
 from pennon.predicate.expressions.floats import comparable
-from pennon.predicate.expressions.typed_expression import typed_expression, typed_key
-from pennon.predicate.expressions.value_ranges import ValueRanges
+from pennon.predicate.expressions.typed_expression import (
+    may_fail,
+    typed_expression,
+    typed_key,
+)
 from pennon.predicate.typed import Typed, call, cast, choice, enclosed, integer, is_null
 from pennon.pushdown.selects.selected import (
     Selected,
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
     from pennon.plan import Join, Plan
     from pennon.predicate.condition import Semantics
-    from pennon.predicate.expressions.value_ranges import ValueRange
+    from pennon.predicate.expressions.intervals import Ends
     from pennon.predicate.typed import SparkExpression
 
 # What a join's condition says of how partners are found: by equal values, or as NOT IN does.
@@ -177,7 +180,7 @@ def joined(
     node: Join,
     inputs: tuple[Selected, Selected],
     semantics: Semantics,
-    known: Callable[[str], ValueRange | None],
+    known: Callable[[str], Ends | None],
     *,
     builds_right: bool,
 ) -> Selected:
@@ -270,7 +273,7 @@ def _condition(
     node: Join,
     inputs: tuple[Selected, Selected],
     semantics: Semantics,
-    known: Callable[[str], ValueRange | None],
+    known: Callable[[str], Ends | None],
 ) -> exp.Expr:
     """Write a condition: equalities that find partners by themselves, where DataFusion sees them.
 
@@ -290,10 +293,9 @@ def _condition(
         if equalities:
             rest = reduce(_and, [part.copy() for part in others])
         value = typed_expression(rest, both, semantics, pa.bool_())
-        ranges = ValueRanges(both, semantics, known)
         for part in others if value.can_fail else ():
             is_asked_alike = is_of_pairs(node.join_type, part, equalities, (left, right))
-            if not is_asked_alike and ranges.may_fail(part):
+            if not is_asked_alike and may_fail(part, both, semantics, known):
                 raise Declined(why="a condition of a join that may be an error for other rows")
         written.append(enclosed(value.tree))
     return reduce(_and, written)

@@ -49,9 +49,9 @@ from sqlglot import exp, parse_one
 from pennon.predicate.condition import Declined
 from pennon.predicate.expressions.aggregates import is_cut, total
 from pennon.predicate.expressions.floats import comparable
+from pennon.predicate.expressions.intervals import limits
 from pennon.predicate.expressions.number_functions import average
 from pennon.predicate.expressions.typed_expression import typed_expression
-from pennon.predicate.expressions.value_ranges import ValueRange
 from pennon.predicate.typed import (
     MAX_DIGITS,
     NTZ,
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
 
     from pennon.plan import Window, WindowCall, WindowFrame
     from pennon.predicate.condition import Semantics
+    from pennon.predicate.expressions.intervals import Ends
     from pennon.predicate.typed import SparkExpression
 
 __all__ = ["is_near", "near_number", "written_frame"]
@@ -120,7 +121,7 @@ def near_number(
     key: Typed,
     semantics: Semantics,
     *,
-    values: ValueRange | None,
+    values: Ends | None,
     is_descending: bool,
 ) -> exp.Expr:
     """Write the number by which rows are near that of the row.
@@ -146,8 +147,8 @@ def near_number(
             raise Declined(why="a frame of days, which differ in length in the session's zone")
         return number
     ends = [0, *(-offset if is_descending else offset for offset in offsets)]
-    moved = None if values is None else ValueRange(values.low + min(ends), values.high + max(ends))
-    if moved is None or moved.within(key.type) is None:
+    least, greatest = limits(key.type)
+    if values is None or values[0] + min(ends) < least or values[1] + max(ends) > greatest:
         raise Declined(why="a frame of integers whose ends may leave their type")
     return number
 
@@ -199,7 +200,7 @@ def windowed(
     order: Sequence[exp.Ordered],
     semantics: Semantics,
     *,
-    known: Callable[[str], ValueRange | None],
+    known: Callable[[str], Ends | None],
 ) -> Selected:
     """Write the functions of a window beside the columns of its input.
 
@@ -228,7 +229,7 @@ class _Writer:
         order: Sequence[exp.Ordered],
         semantics: Semantics,
         *,
-        known: Callable[[str], ValueRange | None],
+        known: Callable[[str], Ends | None],
     ) -> None:
         self.node = node
         self.below = below
@@ -412,11 +413,10 @@ class _Writer:
         """Whether a sum in floats may be rounded, as Spark's then is: of large BIGINTs, too."""
         if value.type != pa.int64():
             return value.is_float
-        limits = self.known_range(value)
-        most = _LARGEST_EXACT
-        return limits is None or not (-most <= limits.low and limits.high <= most)
+        ends = self.known_range(value)
+        return ends is None or max(-ends[0], ends[1]) > _LARGEST_EXACT
 
-    def known_range(self, value: Typed) -> ValueRange | None:
+    def known_range(self, value: Typed) -> Ends | None:
         return self.known(value.tree.name) if isinstance(value.tree, exp.Column) else None
 
     def over(

@@ -27,6 +27,7 @@ from pennon.transaction.staging.staged import (
     Append,
     ChangeRows,
     Drop,
+    Reindex,
     Replace,
     Rewrite,
     leaf_states,
@@ -98,11 +99,11 @@ def rebase(
         match change:
             case Append():
                 redo.add(object_id)
-            case ChangeRows() | Rewrite() if new is not None and old is not None:
+            case ChangeRows() | Rewrite() | Reindex() if new is not None and old is not None:
                 redo.add(object_id)  # its rows may still be there: ``relocation`` decides
             case Replace() | Drop() if _has_same_rows(old, new, rewrites()):
                 redo.add(object_id)
-            case ChangeRows() | Rewrite() | Replace() | Drop():
+            case ChangeRows() | Rewrite() | Reindex() | Replace() | Drop():
                 return _conflict(new or old, ROWS_CHANGED)
             case _:
                 assert_never(change)
@@ -346,7 +347,7 @@ class _Way:
 # beside it. Where each has to come before the other, no order explains both, and one is refused.
 
 # Rows that are added whatever is there: an overwrite that came first took none of them.
-_READ_NOTHING: Final = frozenset({"append", "compact", "maintenance", "alter"})
+_READ_NOTHING: Final = frozenset({"append", "compact", "index", "maintenance", "alter"})
 
 
 def are_only_appends(base: Snapshot, latest: Snapshot) -> bool:

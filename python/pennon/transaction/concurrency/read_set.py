@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from pennon.errors import PennonError
 from pennon.leaf.dataset import open_leaf
+from pennon.leaf.read.leaf_view import LeafViews
 from pennon.leaf.read.metadata_columns import ROW_ADDRESS
-from pennon.leaf.read.scan import scan_leaf
+from pennon.leaf.read.source import LeafSource
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import all_of, can_fail, conjuncts
 from pennon.planning.manifest_query import exact_filter, spec_projections
@@ -241,20 +242,15 @@ class MatchingRows:
             return False
         if self._filter is None:
             return True
-        dataset = self._opened(at)
+        source = LeafSource(self._opened(at))
         self._rows_left -= sum(max(num_rows, _LEAST_ROWS) for _, num_rows in chosen)
         if self._rows_left < 0:
             return True
+        views = LeafViews(pa.schema([ROW_ADDRESS]), self._snapshot.schema.arrow)
         return any(
             batch.num_rows
-            for position, _ in chosen
-            for batch in scan_leaf(
-                dataset,
-                pa.schema([ROW_ADDRESS]),
-                self._filter,
-                namespace_schema=self._snapshot.schema.arrow,
-                fragments=(position, position + 1),
-            )
+            for place, _ in chosen
+            for batch in source.batches(views, self._filter, limit=1, fragments=(place, place + 1))
         )
 
     def _opened(self, at: tuple[str, int]) -> lance.LanceDataset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,21 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from pennon.errors import InternalError, LeafMissing, NamespaceHasNoManifest, WriteConflict
 from pennon.leaf.changes.row_changes import change_rows
-from pennon.leaf.dataset import are_there, check_files, leaf_uri, leaves_at_once, open_leaf
-from pennon.leaf.write.destination import create_leaf
+from pennon.leaf.dataset import (
+    are_there,
+    check_files,
+    keep_opened,
+    leaf_indexes,
+    leaf_uri,
+    leaves_at_once,
+    open_leaf,
+)
+from pennon.leaf.write.destination import YOUNG_ON_STORE, create_leaf
 from pennon.leaf.write.leaf_commit import (
     LeafCommit,
     append_fragments,
     has_initial_defaults,
+    reindexed,
     replace_fragments,
 )
 from pennon.leaf.write.partition_writer import delete_fragment_files
@@ -33,6 +43,7 @@ from pennon.transaction.staging.staged import (
     Append,
     ChangeRows,
     Drop,
+    Reindex,
     Replace,
     Rewrite,
     by_leaf,
@@ -89,6 +100,8 @@ def changed_statistics(
             new = _of_new(staged, schema)
             is_same = sum(part.num_rows for part in staged) == before.count_rows()
             return new if new is None or is_same else replace(new, is_exact=False)
+        case Reindex():
+            return existing
         case ChangeRows(staged=staged):
             loose = None if existing is None else replace(existing, is_exact=False)
             return _with_new(loose, staged, schema)
@@ -190,6 +203,8 @@ def _remove_if_empty(uri: str) -> None:
 
 
 _MAX_THREADS: Final = 8
+# Clocks differ, and a commit takes its time.
+_SURELY_YOUNG: Final = YOUNG_ON_STORE / 2
 
 
 def prepare_leaves(
@@ -261,6 +276,8 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
             committed = replace_fragments(dataset, staged, schema, fragments)
         case ChangeRows(deleted=deleted, staged=staged, copies=copies):
             committed = change_rows(dataset, deleted, staged, schema, copies=copies)
+        case Reindex():
+            committed = reindexed(dataset, change.built, change.removed, change.version)
         case Drop():
             raise InternalError(what="a dropped leaf has no new version")
         case _:
@@ -277,6 +294,11 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
         object_id, location, values = first.object_id, first.location, staged_values(first)
     else:
         raise InternalError(what="a leaf that is not in the manifest cannot be emptied")
+    if committed is not dataset and "://" in snapshot.location:
+        keep_opened(snapshot.location, location, committed, snapshot.storage_options)
+    # A commit may take rows, or a column, from an index: Lance says what is left of it.
+    has_indexes = isinstance(change, Reindex) or (state is not None and state.indexes != ())
+    indexes = leaf_indexes(committed) if has_indexes else ()
     return LeafChange(
         object_id,
         location,
@@ -287,12 +309,19 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
         counted.num_fragments,
         _order(state, change, dataset),
         changed_statistics(state, change, dataset, snapshot.schema),
+        indexes,
     )
 
 
 def _check_staged(snapshot: Snapshot, change: Change, uri: str) -> None:
-    """Refuse rows whose files a vacuum took: what is built of them could never be read."""
+    """Refuse rows whose files a vacuum took: what is built of them could never be read.
+
+    A store is not asked for files that are too young to be taken.
+    """
     staged = change.staged if isinstance(change, Append | Replace | Rewrite | ChangeRows) else ()
+    if "://" in uri:
+        since = time.time() - _SURELY_YOUNG.total_seconds()
+        staged = tuple(part for part in staged if part.staged_at is None or part.staged_at < since)
     fragments = [json.loads(fragment) for part in staged for fragment in part.fragments]
     paths = [file["path"] for fragment in fragments for file in fragment["files"]]
     if paths and not are_there(uri, paths, snapshot.storage_options):
@@ -302,7 +331,8 @@ def _check_staged(snapshot: Snapshot, change: Change, uri: str) -> None:
 
 def _order(state: LeafState | None, change: Change, before: lance.LanceDataset) -> str | None:
     """Give the write order in which all fragments are once the change is made, if it is known."""
-    if isinstance(change, ChangeRows) and not change.staged:  # the rows that stay keep their order
+    keeps_order = isinstance(change, ChangeRows) and not change.staged
+    if keeps_order or isinstance(change, Reindex):  # the rows that stay keep their order
         return None if state is None else order_at(state.write_order, before.version)
     staged = change.staged if isinstance(change, Append | Replace | Rewrite | ChangeRows) else ()
     orders = {part.order for part in staged}

@@ -1,7 +1,7 @@
 """The kinds of change that a transaction can make to one leaf.
 
 ``Append`` commutes with other appends. The others depend on what was there: they conflict with
-every other change of the same leaf, but for a ``Rewrite``, which changes no row, and a
+every other change of the same leaf, but for ``Rewrite`` and ``Reindex``, which change no row, and a
 ``ChangeRows`` under snapshot isolation, which commutes with what leaves its rows as they are.
 """
 
@@ -21,7 +21,13 @@ from pennon.leaf.changes.deleted_rows import DeletedRows
 from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.manifest import ObjectId
 from pennon.manifest.commits.root_change import schema_id
-from pennon.manifest.format.column_statistics import IS_COUNTED, LeafStatistics, statistics_in
+from pennon.manifest.format.column_statistics import (
+    IS_COUNTED,
+    LeafIndex,
+    LeafStatistics,
+    indexes_in,
+    statistics_in,
+)
 from pennon.manifest.format.rows import CommitIdentity, CommitRecord
 from pennon.spec.column_names import text_of_value
 
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     import lance
+    from lance.dataset import Index
 
     from pennon.manifest import Snapshot
 
@@ -38,6 +45,7 @@ __all__ = [
     "ChangeRows",
     "Drop",
     "LeafState",
+    "Reindex",
     "Replace",
     "Rewrite",
     "by_leaf",
@@ -78,6 +86,22 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
+class Reindex:
+    """Give rows of a leaf indexes, or take these from them: no row changes.
+
+    Args:
+        built: Segments of indexes, whose files are there; those of which no fragment is as it was
+            when they were built are left out.
+        removed: The ids of segments that go.
+        version: The Lance version of the leaf that they were built on.
+    """
+
+    built: tuple[Index, ...]
+    removed: frozenset[str]
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeRows:
     """Take single rows out of a leaf, and add others.
 
@@ -97,7 +121,7 @@ class Drop:
     """Take a leaf out of the manifest; its files stay for older snapshots."""
 
 
-Change = Append | Replace | Rewrite | ChangeRows | Drop
+Change = Append | Replace | Rewrite | Reindex | ChangeRows | Drop
 
 
 def by_leaf(staged: Iterable[StagedPartition]) -> dict[str, tuple[StagedPartition, ...]]:
@@ -145,7 +169,7 @@ def described(
         if isinstance(change, ChangeRows)
         else states[object_id].num_rows
         for object_id, change in changes.items()
-        if object_id in states and not isinstance(change, Append | Rewrite)
+        if object_id in states and not isinstance(change, Append | Rewrite | Reindex)
     ]
     counts = [count for count in removed if count is not None]
     return CommitRecord(
@@ -190,6 +214,8 @@ class LeafState:
     write_order: str | None = None
     columns: LeafStatistics | None = None
     """The statistics of its columns at ``read_version``; None where they are not known."""
+    indexes: tuple[LeafIndex, ...] | None = ()
+    """What it has of indexes at ``read_version``; None where that is not known."""
 
     @property
     def is_elsewhere(self) -> bool:
@@ -219,12 +245,15 @@ def leaf_states(snapshot: Snapshot, object_ids: Iterable[str]) -> dict[str, Leaf
         condition = exp.column("object_id").isin(*[exp.Literal.string(id_) for id_ in ids])
     rows = snapshot.leaves(condition, beside=("metadata",)).table
     rows = rows.filter(pc.is_in(rows["object_id"], value_set=pa.array(ids, pa.utf8())))
-    made = ("values", "columns")
+    made = ("values", "columns", "indexes")
     names = [field.name for field in fields(LeafState) if field.name not in made]
     plain = rows.select([name for name in names if name in rows.column_names]).to_pylist()
     return {
         row["object_id"]: LeafState(
-            values=_values(snapshot, rows, at, row["object_id"]), columns=_columns(rows, at), **row
+            values=_values(snapshot, rows, at, row["object_id"]),
+            columns=_columns(rows, at),
+            indexes=_indexes(rows, at, row["read_version"]),
+            **row,
         )
         for at, row in enumerate(plain)
     }
@@ -235,6 +264,11 @@ def _columns(rows: pa.Table, at: int) -> LeafStatistics | None:
     if "metadata" not in rows.column_names or not rows[IS_COUNTED][at].as_py():
         return None
     return statistics_in(rows["metadata"][at].as_py())
+
+
+def _indexes(rows: pa.Table, at: int, version: int | None) -> tuple[LeafIndex, ...] | None:
+    text = rows["metadata"][at].as_py() if "metadata" in rows.column_names else None
+    return indexes_in(text, version)
 
 
 def _values(snapshot: Snapshot, rows: pa.Table, at: int, object_id: str) -> dict[str, pa.Scalar]:

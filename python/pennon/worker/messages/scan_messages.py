@@ -132,12 +132,12 @@ class PlanRequest(CatalogRequest):
 
 @dataclass(frozen=True, slots=True)
 class PlanScan(TableRequest):
-    """A scan with its pruned columns; ``unrepeated``: what Spark does not evaluate, by position."""
+    """A scan with its pruned columns; ``fully_pushed``: what Spark does not evaluate."""
 
     op: ClassVar[str] = "plan_scan"
     schema: object
     predicates: tuple[str, ...]
-    unrepeated: tuple[int, ...]
+    fully_pushed: tuple[int, ...]
     options: Mapping[str, str]
     row_change: bool
     time_zone: str
@@ -169,8 +169,8 @@ class PlanScanReply:
     ordering: tuple[JsonObject, ...]
     filter_columns: tuple[str, ...]
     partition_columns: tuple[str, ...]
-    decided: tuple[int, ...]
-    filtered: tuple[int, ...]
+    guaranteed_by_partitions: tuple[int, ...]
+    evaluated_in_scan: tuple[int, ...]
     packed: tuple[PackedSplit, ...] | None
     stream_option: str | None
 
@@ -192,13 +192,6 @@ class PackSplits(PlanRequest):
     max_bytes: int
     row_keys: tuple[str, ...]
     predicates: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SplitsReply:
-    """An Arrow stream with one row per split follows."""
-
-    arrow: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,17 +253,13 @@ class SummarizeColumnsReply:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTuples(PlanRequest):
-    """The values that the partitions of a planned scan have of columns."""
+    """The values that the partitions of a planned scan have of columns, each tuple once.
+
+    Without rows for too many.
+    """
 
     op: ClassVar[str] = "partition_tuples"
     columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionTuplesReply:
-    """Goes before a table of the columns, each tuple once; without rows for too many."""
-
-    arrow: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +283,7 @@ class RunFragment:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadReply:
-    """The stream follows."""
+class StreamReply:
+    """The Arrow stream of what was asked for follows: rows of a task, splits, or tuples."""
 
     arrow: bool

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pennon.catalog.columns.projected_columns import with_field_ids
 from pennon.catalog.configured_catalog import ExecutionOptions
 from pennon.errors import FragmentFailed, MalformedMessage
-from pennon.execution import Query
+from pennon.execution import Fragment, Relation
 from pennon.execution.batches import row_bytes
 from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.execution.memory import executor_pool_bytes
@@ -24,27 +24,26 @@ from pennon.planning import shortened_within, summary
 from pennon.predicate.condition import Declined, is_utc_zone
 from pennon.predicate.values.long_lists import with_short_lists
 from pennon.pushdown import Candidate, FragmentMode, FragmentQuery, Semantics, choose, divide
+from pennon.pushdown.candidates import sooner_in_one, whole_query
 from pennon.pushdown.manifest_answer import manifest_answer
-from pennon.pushdown.runtime_pruning import KeyFilter, RuntimePruning, key_filters, runtime_prunings
+from pennon.pushdown.runtime_pruning import RuntimePruning, row_filters, runtime_prunings
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
-from pennon.pushdown.whole_query import sooner_in_one, whole_query
 from pennon.worker.messages.scan_messages import FragmentReply
-from pennon.worker.plans.kept_plans import function_text, key_text
+from pennon.worker.plans.plan_cache import function_text, key_text
 from pennon.worker.plans.plan_outline import planned_types
-from pennon.worker.wire.fragment_tokens import (
+from pennon.worker.wire.tokens import (
     NO_RELATIONS,
     FragmentToken,
     PartToken,
-    PruningToken,
-    RowFilterToken,
+    ScanToken,
     task_texts,
     whole_splits,
 )
-from pennon.worker.wire.tokens import ScanToken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pennon.execution import RowFilter
     from pennon.grouping.resolve.group_tree import DerivedKeys
     from pennon.grouping.tasks import Assignment, TaskTarget
     from pennon.planning import ScanPlan
@@ -79,7 +78,7 @@ class FragmentDetails:
         self,
         tasks: FragmentTasks,
         prunings: Sequence[RuntimePruning],
-        filters: Sequence[KeyFilter],
+        filters: Sequence[RowFilter],
     ) -> str:
         """Tell what is computed, of what, and what is left out while it runs.
 
@@ -93,7 +92,7 @@ class FragmentDetails:
         reporting = "" if self.candidate.surroundings is None else ", with their key"
         lines = [
             f"fragment: {self.candidate.mode} in {count} tasks{threads}{reporting}",
-            f"query: {query.sql}",
+            f"query: {query.select.sql}",
         ]
         for at, scan in enumerate(query.scans):
             lines += self._read(f"r{at}", scan)
@@ -101,9 +100,9 @@ class FragmentDetails:
             grouping = key_text(functions, self.plans[scan], note) if functions else "none"
             lines.append(f"r{at} grouping: {grouping}")
             chosen_by = [
-                f"{function_text(pruning.function, self.plans[scan])} in p{pruning.part}"
-                for pruning in prunings
-                if pruning.scan == scan
+                f"{function_text(one.function, self.plans[scan])} in p{one.pruning.part}"
+                for one in prunings
+                if one.pruning.relation == at
             ]
             # Specs have fields in common.
             lines += [
@@ -112,12 +111,12 @@ class FragmentDetails:
             lines += [
                 f"r{at} at run time: rows with {filter_.name} in p{filter_.part}"
                 for filter_ in filters
-                if filter_.scan == scan
+                if filter_.relation == at
             ]
         if self.candidate.restriction is not None:
             lines.append(f"only groups of {self._restriction(self.candidate.restriction)}")
         for at, part in enumerate(query.parts):
-            lines.append(f"p{at} in every worker: {part.sql}")
+            lines.append(f"p{at} in every worker: {part.select.sql}")
             for number, scan in enumerate(part.scans):
                 lines += self._read(f"p{at}.r{number}", scan)
         return with_short_lists("\n".join(lines))
@@ -202,35 +201,22 @@ class FragmentPlanner:
         scans = [_scan_token(division.plan[scan], self.plans[scan]) for scan in query.scans]
         check_planned(query, scans)
         prunings = runtime_prunings(division.plan, query)
-        filters = key_filters(division.plan, query, candidate.restriction)
-        token = FragmentToken(
-            tuple(scans),
-            _over_relations(query),
-            parts,
-            tuple(_pruning_token(pruning, query) for pruning in prunings),
-            tuple(_filter_token(filter_, query) for filter_ in filters),
-            self.num_threads,
-        ).to_json()
+        filters = row_filters(division.plan, query, candidate.restriction)
+        shared = Fragment(
+            (),
+            query.select,
+            prunings=tuple(pruning.pruning for pruning in prunings),
+            filters=filters,
+            num_threads=self.num_threads,
+        )
         leaves = {scan: plan.table for scan, plan in read.items()}
-        keys = [(pruning.scan, pruning.keys(leaves[pruning.scan])) for pruning in prunings]
+        pruned = [(query.scans[one.pruning.relation], one) for one in prunings]
+        keys = [(scan, one.keys(leaves[scan])) for scan, one in pruned]
         texts = task_texts(tasks, query.scans, leaves, keys)
-        rows, num_bytes = self.size(candidate, len(texts))
         explained = FragmentDetails(candidate, division.plan, self.plans, self.num_threads)
         details = explained.text(tasks, prunings, filters)
-        reply = FragmentReply(
-            root=candidate.root,
-            mode=str(candidate.mode),
-            scan=token,
-            description="\n".join(map(shortened_within, details.splitlines())),
-            details=details,
-            columns=tuple(query.columns),
-            rows=rows,
-            bytes=num_bytes,
-            restricted=candidate.restriction is not None,
-            keyed=candidate.surroundings is not None,
-            partitions_read=sum(plan.table.num_rows for plan in self.read_by(candidate)),
-            partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
-        )
+        token = FragmentToken(tuple(scans), shared, parts)
+        reply = self.reply(candidate, token, details, len(texts))
         return ChosenFragment(candidate, tasks, texts, reply)
 
     def answer(self, root: int) -> FragmentQuery | None:
@@ -248,31 +234,42 @@ class FragmentPlanner:
 
     def answered(self, candidate: Candidate, answer: FragmentQuery) -> ChosenFragment:
         """Make one task of an answer, which has its rows with it."""
-        token = FragmentToken((), _over_relations(answer)).to_json()
         summaries = [summary(self.plans[scan]) for scan in candidate.query.scans]
         text = "\n".join([f"fragment: {candidate.mode}, answered by the manifest", *summaries])
-        rows, num_bytes = self.size(candidate, 1)
-        reply = FragmentReply(
-            root=candidate.root,
-            mode=str(candidate.mode),
-            scan=token,
-            description=text,
-            details=text,
-            columns=tuple(answer.columns),
-            rows=rows,
-            bytes=num_bytes,
-            restricted=False,
-            keyed=False,
-            partitions_read=0,
-            partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
-        )
+        token = FragmentToken((), Fragment((), answer.select))
+        reply = self.reply(candidate, token, text, 1)
+        reply = replace(reply, columns=answer.columns, restricted=False, keyed=False)
         tasks = FragmentTasks(pa.array([0], pa.int64()), None)
         return ChosenFragment(candidate, tasks, pa.array([NO_RELATIONS]), reply)
 
-    def read_by(self, candidate: Candidate) -> list[ScanPlan]:
-        """Give the plans of all scans of a candidate, also of the parts that every task reads."""
+    def reply(
+        self, candidate: Candidate, token: FragmentToken, details: str, num_tasks: int
+    ) -> FragmentReply:
+        """Tell Spark's rule of a fragment.
+
+        Args:
+            candidate: What it computes.
+            token: What its tasks have in common.
+            details: What people are told.
+            num_tasks: How many tasks it has.
+        """
         queries = (candidate.query, *candidate.query.parts)
-        return [self.plans[scan] for query in queries for scan in query.scans]
+        plans = [self.plans[scan] for query in queries for scan in query.scans]
+        rows, num_bytes = self.size(candidate, num_tasks)
+        return FragmentReply(
+            root=candidate.root,
+            mode=str(candidate.mode),
+            scan=token.to_json(),
+            description="\n".join(map(shortened_within, details.splitlines())),
+            details=details,
+            columns=candidate.query.columns,
+            rows=rows,
+            bytes=num_bytes,
+            restricted=candidate.restriction is not None,
+            keyed=candidate.surroundings is not None,
+            partitions_read=sum(plan.table.num_rows for plan in plans) if token.scans else 0,
+            partitions_total=sum(plan.partitions_total for plan in plans),
+        )
 
     def part(self, query: FragmentQuery) -> PartToken:
         """Plan what every worker evaluates for itself.
@@ -283,7 +280,7 @@ class FragmentPlanner:
         scans = [_scan_token(self.division.plan[scan], self.plans[scan]) for scan in query.scans]
         check_planned(query, scans)
         splits = tuple(whole_splits(self.plans[scan].table) for scan in query.scans)
-        return PartToken(self.query_id, tuple(scans), splits, _over_relations(query))
+        return PartToken(self.query_id, tuple(scans), splits, query.select)
 
     def size(self, candidate: Candidate, num_tasks: int) -> tuple[int | None, int | None]:
         """Estimate what Spark gets, so that it can broadcast what is small."""
@@ -298,7 +295,7 @@ class FragmentPlanner:
                 rows = min(self.division.sizes[root.child].rows, count * num_tasks)
         if math.isinf(rows):
             return None, None
-        width = row_bytes(candidate.query.schema.types)
+        width = row_bytes(candidate.query.select.schema.types)
         return int(rows), int(rows * width)
 
 
@@ -312,14 +309,14 @@ def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:
     Raises:
         Declined: It does not; says why.
     """
-    parts = tuple(part.schema for part in query.parts)
+    parts, select = tuple(part.select.schema for part in query.parts), query.select
     try:
-        relations = tuple(scan.schema for scan in scans)
-        planned = planned_types(relations, query.sql, parts, query.zone_offsets)
+        relations = tuple(scan.relation.schema for scan in scans)
+        planned = planned_types(relations, select.sql, parts, select.zone_offsets)
     except (FragmentFailed, *VALUE_FAILURES) as error:
         why = f"a query that DataFusion refuses: {error.parameters.get('why', error)}"
         raise Declined(why=why) from error
-    for data_type, expected in zip(planned, query.schema, strict=True):
+    for data_type, expected in zip(planned, select.schema, strict=True):
         planned_type = stream_type(data_type)
         if planned_type != expected.type:
             raise Declined(
@@ -327,39 +324,20 @@ def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:
             )
 
 
-def _over_relations(query: FragmentQuery) -> Query:
-    return Query(query.sql, query.schema, query.zone_offsets)
-
-
-def _pruning_token(pruning: RuntimePruning, query: FragmentQuery) -> PruningToken:
-    return PruningToken.of(
-        query.scans.index(pruning.scan),
-        pruning.part,
-        pruning.columns,
-        pruning.function.grouping.transform,
-    )
-
-
-def _filter_token(key_filter: KeyFilter, query: FragmentQuery) -> RowFilterToken:
-    relation = query.scans.index(key_filter.scan)
-    return RowFilterToken(
-        relation, key_filter.name, key_filter.part, key_filter.column, key_filter.chosen_from
-    )
-
-
 def _scan_token(node: PlanNode, plan: ScanPlan) -> ScanToken:
     if not isinstance(node, Scan):
         raise MalformedMessage(why="a fragment reads what is no scan")
     full = plan.snapshot.schema.arrow
     schema_read = pa.schema([pa.field(column.name, column.type) for column in node.columns])
-    return ScanToken(
+    relation = Relation(
         plan.snapshot.location,
+        (),
         with_field_ids(schema_read, full),
         full,
-        plan.residuals,
         plan.snapshot.storage_options,
         identity=plan.identity,
     )
+    return ScanToken(relation, plan.residuals)
 
 
 # Chooses the parts of a query that the workers compute, for the reply to Spark's rule.

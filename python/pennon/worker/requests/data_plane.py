@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.catalog.columns.spark_types import valid_texts, within_lengths
+from pennon.catalog.columns.projected_columns import valid_texts, within_lengths
 from pennon.catalog.layouts import STORED_TABLES
 from pennon.catalog.layouts.stored_tables import missed_by_name
 from pennon.execution import Fragment, run
@@ -17,8 +17,7 @@ from pennon.execution.memory import ProcessCost, peak_bytes
 from pennon.leaf.changes.deleted_rows import collect_deleted
 from pennon.maintenance.read_failures import naming_causes
 from pennon.worker.messages.messages import Write, WriteDeletes, WriteDeletesReply, WriteReply
-from pennon.worker.messages.scan_messages import Read, ReadReply, RunFragment
-from pennon.worker.wire.fragment_tokens import FragmentToken
+from pennon.worker.messages.scan_messages import Read, RunFragment, StreamReply
 from pennon.worker.wire.framing import (
     STORAGE_OPTION_VALUES,
     ArrowStreamReader,
@@ -29,12 +28,13 @@ from pennon.worker.wire.framing import (
 )
 from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.tokens import (
+    FragmentToken,
     ScanToken,
-    Split,
     WriteToken,
     row_keys,
     sent_batch,
     sent_schema,
+    splits_of,
 )
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def read(request: Mapping[str, object], frames: FrameSocket) -> None:
     """Answer ``read``: stream the rows of one split."""
     message = decode(Read, request)
     scan = ScanToken.from_json(message.scan)
-    STORAGE_OPTION_VALUES.remember(scan.storage_options)
-    order = scan.order if message.ordered else ()
+    STORAGE_OPTION_VALUES.remember(scan.relation.storage_options)
+    order = scan.relation.order if message.ordered else ()
     keys = None if message.row_keys is None else row_keys(message.row_keys)
-    relation = replace(scan.relation(Split.from_json(message.split)), order=order, keys=keys)
+    relation = replace(scan.of_task(splits_of(message.split)), order=order, keys=keys)
     _send_task(Fragment((relation,)), frames)
 
 
@@ -62,7 +62,7 @@ def run_fragment(request: Mapping[str, object], frames: FrameSocket) -> None:
     token = FragmentToken.from_json(message.fragment)
     scans = (*token.scans, *(scan for part in token.parts for scan in part.scans))
     for scan in scans:
-        STORAGE_OPTION_VALUES.remember(scan.storage_options)
+        STORAGE_OPTION_VALUES.remember(scan.relation.storage_options)
     _send_task(token.fragment(message.split), frames)
 
 
@@ -71,7 +71,7 @@ def _send_task(fragment: Fragment, frames: FrameSocket) -> None:
     read = (*fragment.relations, *(one for part in fragment.parts for one in part.relations))
     with _PROCESS.task() as cost, naming_causes(read):
         stream = run(fragment)
-        frames.send_json(encode(ReadReply(arrow=True)))
+        frames.send_json(encode(StreamReply(arrow=True)))
         send_rows(stream, frames, lambda: _end_of(stream.work, _PROCESS.seconds_of(cost)))
 
 

@@ -35,12 +35,12 @@ from pennon.spec.column_names import listed_columns
 from pennon.streams import StreamOptions, StreamPosition, batch_end, batch_start, planned_batch
 from pennon.worker.messages import messages as m
 from pennon.worker.messages.messages import LoadChanges, MetadataRows, ReadMetadata
-from pennon.worker.messages.scan_messages import ReadReply, SplitsReply
-from pennon.worker.plans.kept_plans import packed_splits, snapshot_of
+from pennon.worker.messages.scan_messages import StreamReply
+from pennon.worker.plans.plan_cache import snapshot_of
 from pennon.worker.requests import data_plane
 from pennon.worker.wire.framing import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.tokens import MetadataToken, PlanToken, TableToken
+from pennon.worker.wire.tokens import MetadataToken, PlanToken, TableToken, packed_splits
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -221,7 +221,7 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     snapshot = snapshot_of(asked.catalog, token.of)
     selection = Selection(asked.columns, asked.predicates)
     stream = _stream(token.of.name, definition, snapshot, selection)
-    frames.send_json(encode(ReadReply(arrow=True)))
+    frames.send_json(encode(StreamReply(arrow=True)))
     data_plane.send_rows(stream, frames)
 
 
@@ -278,11 +278,11 @@ def find_batch_end(request: m.FindBatchEnd) -> m.PositionReply:
     return m.PositionReply(end.to_json())
 
 
-def plan_batch(request: m.PlanBatch) -> tuple[SplitsReply, pa.Table]:
+def plan_batch(request: m.PlanBatch) -> tuple[StreamReply, pa.Table]:
     """Answer ``plan_batch``."""
     start, end = StreamPosition.from_json(request.start), StreamPosition.from_json(request.end)
     with _named(request):
-        leaves, tasks = planned_batch(
+        leaves, rows = planned_batch(
             snapshot_of(request.catalog, request.table),
             start,
             end,
@@ -291,7 +291,7 @@ def plan_batch(request: m.PlanBatch) -> tuple[SplitsReply, pa.Table]:
             max_bytes=request.max_bytes,
             constants=PlanToken.from_json(request.plan).constants,
         )
-    return SplitsReply(arrow=True), packed_splits(leaves, tasks)
+    return StreamReply(arrow=True), packed_splits(leaves, rows)
 
 
 def _named(request: m.StreamRequest) -> AbstractContextManager[None]:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pennon.errors import InternalError
 from pennon.execution import BatchStream
@@ -25,20 +26,19 @@ from pennon.worker.messages.scan_messages import (
     DeriveKeysReply,
 )
 from pennon.worker.plans.fragment_planner import choose_fragments
-from pennon.worker.plans.kept_plans import key_text
+from pennon.worker.plans.plan_cache import key_text
 from pennon.worker.plans.plan_outline import decoded_plan
 from pennon.worker.requests.data_plane import send_reply
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.tokens import assigned_column
+from pennon.worker.wire.tokens import split_column
 
 if TYPE_CHECKING:
     from pennon.grouping.resolve.verdict import Verdict
     from pennon.plan import Plan, PlanNode
     from pennon.planning import ScanPlan
     from pennon.spec.functions import LayoutFunction
-    from pennon.worker.messages.plan_messages import ColumnNumbers
     from pennon.worker.plans.fragment_planner import ChosenFragment, ChosenFragments
-    from pennon.worker.plans.plan_outline import DecodedPlan
+    from pennon.worker.plans.plan_outline import ColumnNumbers, DecodedPlan
     from pennon.worker.wire.framing import FrameSocket
 
 _KEYS = pa.schema({"scan": pa.int32(), "key": pa.int64(), "leaf": pa.int32(), "split": pa.utf8()})
@@ -184,11 +184,15 @@ def _tasks(fragment: ChosenFragment) -> pa.RecordBatch:
 
 def _assigned(rows: pa.Table, leaves: Mapping[int, pa.Table]) -> list[pa.RecordBatch]:
     """Write what is read under each key, with the texts of parts of leaves."""
-    splits = assigned_column(rows, leaves)
-    leaf = rows["leaf"].fill_null(_NO_LEAF)
-    table = rows.select(["scan", "key"]).append_column("leaf", leaf)
-    table = table.append_column("split", splits)
-    batches: list[pa.RecordBatch] = table.cast(_KEYS).to_batches()
+    batches: list[pa.RecordBatch] = []
+    for scan in pc.unique(rows["scan"]).to_pylist():
+        own = rows.filter(pc.equal(rows["scan"], pa.scalar(scan, pa.int32())))
+        is_part = pc.is_valid(own["first_fragment"])
+        has_part = pc.any(is_part, min_count=0).as_py()
+        texts = split_column(leaves[scan], own) if has_part else pa.nulls(len(own), pa.utf8())
+        columns = [own["scan"], own["key"], own["leaf"].fill_null(_NO_LEAF)]
+        columns.append(pc.if_else(is_part, texts, None))
+        batches += pa.table(columns, schema=_KEYS).to_batches()
     return batches
 
 

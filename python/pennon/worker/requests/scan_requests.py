@@ -1,9 +1,4 @@
-"""Handlers of the driver's requests about scans.
-
-The answer to ``plan_scan`` is kept while the table has that version. The plan is kept by itself
-(``kept_plans.py``), for the other requests name it. What Spark is told of it takes four times as
-long as to find it, and the same query asks the same again.
-"""
+"""Handlers of the driver's requests about scans."""
 
 from __future__ import annotations
 
@@ -13,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
 from pennon.catalog.columns.spark_types import (
     arrow_schema,
@@ -23,6 +17,7 @@ from pennon.catalog.columns.spark_types import (
 )
 from pennon.catalog.configured_catalog import check_read_options
 from pennon.catalog.partitioning import sort_key
+from pennon.execution import Relation
 from pennon.grouping.key_grouping import report
 from pennon.leaf.read.metadata_columns import constant_columns
 from pennon.planning import explain, summary
@@ -33,89 +28,75 @@ from pennon.planning.scan_plan import known_order
 from pennon.planning.splits import filter_columns, pack
 from pennon.streams import StreamOptions
 from pennon.worker.messages import scan_messages as m
-from pennon.worker.plans.kept_plans import (
+from pennon.worker.plans.plan_cache import (
     filtered_plan,
     find_plan,
-    is_repeated,
-    packed_splits,
+    keep_reply,
     plan_of,
     snapshot_of,
 )
-from pennon.worker.wire.tokens import ScanToken, TableToken, in_nanoseconds, split_column
+from pennon.worker.wire.tokens import (
+    ScanToken,
+    TableToken,
+    in_nanoseconds,
+    packed_splits,
+    split_column,
+)
 
 if TYPE_CHECKING:
     from pennon.planning import ScanPlan
+    from pennon.worker.plans.plan_cache import CachedPlan
 
 
 # Of more leaves many plans never need the packed splits: joins and aggregates read in other ways.
 _MOST_PACKED: Final = 64
-_REPLIES_BYTES: Final = 16 << 20
-# The numbers and names of a reply beside its long texts.
-_REPLY_BYTES: Final = 4 << 10
-
-
-def _weight(reply: m.PlanScanReply) -> int:
-    texts = (reply.scan, reply.plan, reply.description, reply.details)
-    packed = sum(len(split.object_ids) + len(split.split) for split in reply.packed or ())
-    return _REPLY_BYTES + sum(map(len, texts)) + packed
-
-
-_replies: Final[Cache[m.PlanScanReply]] = Cache(
-    "answers about scans", max_bytes=_REPLIES_BYTES, weigh=_weight
-)
 
 
 def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
     """Answer ``plan_scan``."""
     table = TableToken.from_json(request.table)
     check_read_options(table.name, request.options)
-    # Whatever is kept: the table may have been made anew.
+    # Whatever is cached: the table may have been made anew.
     full = snapshot_of(request.catalog, table).schema.arrow
+    columns = with_field_ids(arrow_schema(request.schema), full)
+    constants = constant_columns(columns)
+    predicates, pushed = request.predicates, request.fully_pushed
+    token, cached = plan_of(
+        request.catalog, request.table, predicates, request.time_zone, constants
+    )
     asked = (
         request.table,
         json.dumps(request.schema),
-        request.predicates,
-        request.unrepeated,
+        pushed,
         request.row_change,
-        request.time_zone,
         request.num_tasks,
         request.max_bytes,
     )
-    storage = storage_identity(request.catalog.storage)
-    key = TableKey(table.location, table.version, table.identity, storage, asked)
-    reply = _replies.peek(key)
-    if reply is None or not is_repeated(request.catalog, reply.plan):
-        reply = _planned(request, full)
-        _replies.keep(key, reply)
+    reply = cached.replies.get(asked)
+    if reply is None:
+        cached.check_fully_pushed([predicates[position] for position in pushed])
+        reply = _reply(request, token, cached, columns, full)
+        keep_reply(request.catalog, reply, cached, asked)
     option = StreamOptions.stated_in(request.options)
     return reply if option is None else replace(reply, stream_option=option)
 
 
-def _planned(request: m.PlanScan, full: pa.Schema) -> m.PlanScanReply:
-    columns = with_field_ids(arrow_schema(request.schema), full)
-    constants = constant_columns(columns)
-    token, kept = plan_of(
-        request.catalog, request.table, request.predicates, request.time_zone, constants
-    )
-    kept.check_unrepeated([request.predicates[position] for position in request.unrepeated])
-    plan = kept.plan
+def _reply(
+    request: m.PlanScan, token: str, cached: CachedPlan, columns: pa.Schema, full: pa.Schema
+) -> m.PlanScanReply:
+    plan = cached.plan
     snapshot = plan.snapshot
     grouping = report(snapshot, plan, frozenset(column_paths(columns)))
     # A statement that changes rows may read more of them than satisfy its condition.
-    decided, filtered = (
-        () if request.row_change else kept.evaluated(request.predicates, evaluation)
+    guaranteed, evaluated = (
+        () if request.row_change else cached.evaluated(request.predicates, evaluation)
         for evaluation in (Evaluation.BY_PARTITION_VALUES, Evaluation.BY_LEAVES)
     )
     order = known_order(plan, columns.names)
-    scan = ScanToken(
-        snapshot.location,
-        columns,
-        full,
-        plan.residuals,
-        request.catalog.storage,
-        order,
-        plan.identity,
+    relation = Relation(
+        snapshot.location, (), columns, full, request.catalog.storage, order, plan.identity
     )
+    scan = ScanToken(relation, plan.residuals)
     return m.PlanScanReply(
         scan=scan.to_json(),
         plan=token,
@@ -129,8 +110,8 @@ def _planned(request: m.PlanScan, full: pa.Schema) -> m.PlanScanReply:
         ordering=tuple(map(sort_key, order)),
         filter_columns=filter_columns(plan, columns.names, is_row_change=request.row_change),
         partition_columns=tuple(identity_names(snapshot)),
-        decided=decided,
-        filtered=filtered,
+        guaranteed_by_partitions=guaranteed,
+        evaluated_in_scan=evaluated,
         packed=_packed(plan, request),
         stream_option=None,
     )
@@ -140,14 +121,13 @@ def _packed(plan: ScanPlan, request: m.PlanScan) -> tuple[m.PackedSplit, ...] | 
     """Pack the leaves of a plan; None where their splits are many."""
     if plan.table.num_rows > _MOST_PACKED:
         return None
-    tasks = pack(plan, request.num_tasks, request.max_bytes)
-    if len(tasks) > _MOST_PACKED:
+    packed = packed_splits(plan.table, pack(plan, request.num_tasks, request.max_bytes))
+    if packed.num_rows > _MOST_PACKED:
         return None
-    splits = packed_splits(plan.table, tasks).to_pylist()
-    return tuple(m.PackedSplit(split["object_id"], split["split"]) for split in splits)
+    return tuple(m.PackedSplit(*split.values()) for split in packed.to_pylist())
 
 
-def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
+def list_splits(request: m.ListSplits) -> tuple[m.StreamReply, pa.Table]:
     """Answer ``list_splits``: one split per leaf, with the values of the reported keys."""
     plan = find_plan(request.catalog, request.plan).plan
     snapshot, leaves = plan.snapshot, plan.table
@@ -157,14 +137,14 @@ def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
     if grouping is not None:
         values = _as_given(grouping.values)
         columns.update(zip(values.column_names, values.columns, strict=True))
-    return m.SplitsReply(arrow=True), pa.table(columns)
+    return m.StreamReply(arrow=True), pa.table(columns)
 
 
-def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
+def pack_splits(request: m.PackSplits) -> tuple[m.StreamReply, pa.Table]:
     """Answer ``pack_splits``; a split of several leaves lists their object ids."""
     plan = filtered_plan(request)
-    tasks = pack(plan, request.num_tasks, request.max_bytes)
-    return m.SplitsReply(arrow=True), packed_splits(plan.table, tasks)
+    rows = pack(plan, request.num_tasks, request.max_bytes)
+    return m.StreamReply(arrow=True), packed_splits(plan.table, rows)
 
 
 def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
@@ -197,11 +177,11 @@ def summarize_columns(request: m.SummarizeColumns) -> m.SummarizeColumnsReply:
     )
 
 
-def partition_tuples(request: m.PartitionTuples) -> tuple[m.PartitionTuplesReply, pa.Table]:
+def partition_tuples(request: m.PartitionTuples) -> tuple[m.StreamReply, pa.Table]:
     """Answer ``partition_tuples``."""
     plan = find_plan(request.catalog, request.plan).plan
     tuples = identity_tuples(plan, request.columns)
-    return m.PartitionTuplesReply(arrow=True), _as_given(tuples)
+    return m.StreamReply(arrow=True), _as_given(tuples)
 
 
 def _as_given(values: pa.Table) -> pa.Table:

@@ -23,7 +23,7 @@ from pennon.leaf.write.partition_writer import count_files
 from pennon.maintenance.background import keep_behind, written_leaves
 from pennon.worker.messages import messages as m
 from pennon.worker.messages.messages import EmptyReply
-from pennon.worker.plans.kept_plans import snapshot_of
+from pennon.worker.plans.plan_cache import snapshot_of
 from pennon.worker.wire.tokens import TableToken, WriteToken
 
 if TYPE_CHECKING:

@@ -1,16 +1,17 @@
 """Encodes and decodes messages: frozen dataclasses as JSON objects, by their annotations.
 
-A field's JSON name is its own name, or ``key`` in its metadata. Every field is written and has to
-be there, so messages have no defaults. The jar checks all messages by the
-same declarations (``Wire.java``).
+A field's JSON name is its own name, or ``key`` in its metadata; one whose key is None is in no
+message, and ``read`` there makes the value of what JSON has. Every other field is written and has
+to be there, so messages have no defaults. The jar checks all messages by the same declarations
+(``Wire.java``).
 """
 
 from __future__ import annotations
 
 import base64
 import types
-from collections.abc import Mapping
-from dataclasses import Field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, fields
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -18,12 +19,31 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get
 import pyarrow as pa
 
 from pennon.errors import MalformedMessage
+from pennon.spec.arrow_json import type_from_json, type_to_json
+from pennon.transforms.registry import from_message
+from pennon.transforms.transform import Transform
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T", bound="DataclassInstance")
 
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How messages have the values of a class that is no message itself.
+
+    Args:
+        type: The type in JSON, as ``Wire.java`` names it.
+        read: Makes the value of what JSON has.
+    """
+
+    type: str
+    read: Callable[[Any], Any]
+
+
+SPELLINGS: Final[dict[Any, Spelling]] = {}
+"""Those classes, for which whoever decodes them says it."""
 _AS_THEY_ARE: Final = frozenset({str, int, float, bool, type(None)})
 _LISTS: Final = (tuple, list)
 
@@ -46,15 +66,18 @@ def decode(cls: type[T], message: object) -> T:
     """
     if not isinstance(message, dict):
         raise _wrong(cls.__name__, message, "an object")
-    declared = _declared(cls)
+    declared = declared_fields(cls)
     unknown = message.keys() - declared.keys() - ({"op"} if hasattr(cls, "op") else set())
     if unknown:
         raise MalformedMessage(why=f"{cls.__name__} knows no field {min(unknown)}")
     values: dict[str, Any] = {}
-    for key, (name, annotation) in declared.items():
+    for key, (field, annotation) in declared.items():
         if key not in message:
             raise MalformedMessage(why=f"{cls.__name__} has no field {key}")
-        values[name] = _read(annotation, message[key], f"{cls.__name__}.{key}")
+        read, value = field.metadata.get("read"), message[key]
+        values[field.name] = (
+            _read(annotation, value, f"{cls.__name__}.{key}") if read is None else read(value)
+        )
     return cls(**values)
 
 
@@ -71,18 +94,15 @@ def encode(message: DataclassInstance) -> dict[str, object]:
 
 @cache
 def _keys(cls: type[DataclassInstance]) -> tuple[tuple[str, str], ...]:
-    return tuple((_key(field), field.name) for field in fields(cls))
+    return tuple((key, field.name) for key, (field, _) in declared_fields(cls).items())
 
 
 @cache
-def _declared(cls: type[DataclassInstance]) -> Mapping[str, tuple[str, Any]]:
-    """Name and annotation of each field by its key in JSON."""
+def declared_fields(cls: type[DataclassInstance]) -> Mapping[str, tuple[Field[Any], Any]]:
+    """List the fields of a message, each with its annotation, by their keys in JSON."""
     hints = get_type_hints(cls)
-    return {_key(field): (field.name, hints[field.name]) for field in fields(cls)}
-
-
-def _key(field: Field[Any]) -> str:
-    return str(field.metadata.get("key", field.name))
+    keys = ((field.metadata.get("key", field.name), field) for field in fields(cls))
+    return {key: (field, hints[field.name]) for key, field in keys if key is not None}
 
 
 @cache
@@ -93,6 +113,9 @@ def _shape(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
 def _read(annotation: Any, value: object, where: str) -> Any:
     if annotation is object or (type(value) is annotation and annotation in _AS_THEY_ARE):
         return value
+    spelling = SPELLINGS.get(annotation)
+    if spelling is not None:
+        return spelling.read(value)
     origin, arguments = _shape(annotation)
     if origin is types.UnionType:
         if value is None:
@@ -113,6 +136,10 @@ def _read(annotation: Any, value: object, where: str) -> Any:
         return {str(key): _read(arguments[1], item, where) for key, item in value.items()}
     if hasattr(annotation, "__dataclass_fields__"):
         return decode(annotation, value)
+    if annotation is Transform:
+        if not isinstance(value, dict):
+            raise _wrong(where, value, "an object")
+        return from_message(value, type_from_json)
     if annotation is pa.Schema or issubclass(annotation, StrEnum):
         return _read_text(annotation, value, where)
     if not isinstance(value, annotation) or (annotation is int and isinstance(value, bool)):
@@ -140,6 +167,8 @@ def _wrong(where: str, value: object, expected: str) -> MalformedMessage:
 def _written(value: object) -> object:
     if type(value) in _AS_THEY_ARE:
         return value
+    if isinstance(value, Transform):
+        return value.to_message(type_to_json)
     if hasattr(value, "__dataclass_fields__"):
         return encode(value)  # type: ignore[arg-type]
     if isinstance(value, _LISTS):

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "eb75243ae27a"
+PROTOCOL: Final = "70b7da1929bc"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -1,4 +1,4 @@
-"""The opaque tokens that the JVM carries: table, plan, scan, split, write.
+"""The opaque tokens that the JVM carries: table, plan, scan, split, write, fragment.
 
 Each is declared once and read strictly: a text with another field, or without one, is none of this
 worker's. ``scan`` and ``write`` hold storage options, because executors receive nothing else.
@@ -6,10 +6,11 @@ worker's. ``scan`` and ``write`` hold storage options, because executors receive
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
@@ -19,80 +20,73 @@ import pyarrow.compute as pc
 from pennon.caching import TextCache
 from pennon.catalog.configured_catalog import WriteMode
 from pennon.errors import MalformedMessage
-from pennon.execution import LeafRead, Relation
+from pennon.execution import Fragment, LeafRead, Query, Relation, ReplicatedPart
 from pennon.leaf import WriteTarget
 from pennon.leaf.read.row_keys import RowKeys
 from pennon.manifest.table_layout import TableLayout
 from pennon.metadata_tables.changes_table import ChangeRange
 from pennon.planning.leaf_constants import CONSTANTS
 from pennon.spec.schema import children_of, with_children
-from pennon.spec.write_order import OrderColumn
 from pennon.transforms.evaluation import INT64_DIGITS, low_halves
 from pennon.worker.wire.json_fields import decode, encode
 
 if TYPE_CHECKING:
-    from pennon.planning.splits import Piece
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from pennon.pushdown.tasks import FragmentTasks
+
+    Numbers = npt.NDArray[np.int64]
 
 
-# Writes the tokens of splits for 100,000 leaves at once; ``Split`` of ``tokens.py`` reads them.
+# Writes what tasks read for 100,000 leaves at once, as JSON; ``leaf_reads`` reads it.
 
 
-def packed_column(leaves: pa.Table, packed: Sequence[Sequence[Piece]]) -> pa.Array:
-    """Write one split per list of pieces.
-
-    Args:
-        leaves: Columns ``location``, ``read_version`` and ``residual``.
-        packed: The pieces of each split, by the rows of ``leaves``.
-    """
-    texts = split_column(leaves).to_pylist()
-
-    joined = (",".join(piece_text(texts, piece) for piece in pieces) for pieces in packed)
-    return pa.array([f"[{text}]" for text in joined], pa.utf8())
-
-
-def piece_text(splits: Sequence[str], piece: Piece) -> str:
-    """Write the split of a piece.
+def packed_splits(leaves: pa.Table, rows: pa.Table) -> pa.Table:
+    """Write one split per task.
 
     Args:
-        splits: The texts of whole leaves.
-        piece: A leaf or a part of it.
+        leaves: Columns ``object_id``, and those of ``split_column``.
+        rows: What each task reads of them (``ASSIGNED``).
+
+    Returns:
+        Columns ``object_id``, the ids of the task's leaves with commas between them, and ``split``.
     """
-    if piece.fragments is None:
-        return splits[piece.leaf]
-    return _part(splits[piece.leaf], piece.fragments)
+    tasks = rows["key"].to_numpy()
+    count = int(tasks.max(initial=-1)) + 1
+    ids = leaves["object_id"].combine_chunks().take(rows["leaf"].combine_chunks())
+    names = [",".join(dict.fromkeys(names)) for names in task_lists(ids, tasks, count).to_pylist()]
+    splits = split_lists(split_column(leaves, rows), tasks, count)
+    return pa.table({"object_id": pa.array(names, pa.utf8()), "split": splits})
 
 
-def assigned_column(rows: pa.Table, leaves: Mapping[int, pa.Table]) -> pa.Array:
-    """Write the split of each part of a leaf; NULL where the leaf's own stands for all of it.
+def split_lists(splits: pa.Array, tasks: Numbers, count: int) -> pa.Array:
+    """Write the splits of each task as a list, as ``task_lists``."""
+    joined = pc.binary_join(task_lists(splits, tasks, count), ",")
+    lists: pa.Array = pc.binary_join_element_wise("[", joined, "]", "")
+    return lists
+
+
+def task_lists(values: pa.Array, tasks: Numbers, count: int) -> pa.ListArray:
+    """List what each task has.
 
     Args:
-        rows: ``scan``, ``leaf``, ``first_fragment`` and ``end_fragment``.
-        leaves: For each scan, columns ``location``, ``read_version`` and ``residual``.
+        values: That of all tasks.
+        tasks: The number of each one's task, in ascending order.
+        count: How many tasks there are.
     """
-    parts = rows.filter(pc.is_valid(rows["first_fragment"]))
-    own: dict[int, list[str]] = {}
-    texts: list[str] = []
-    for part in parts.to_pylist():
-        scan = part["scan"]
-        if scan not in own:
-            own[scan] = split_column(leaves[scan]).to_pylist()
-        fragments = (part["first_fragment"], part["end_fragment"])
-        texts.append(_part(own[scan][part["leaf"]], fragments))
-    whole = pa.nulls(rows.num_rows, pa.utf8())
-    is_part = pc.is_valid(rows["first_fragment"]).combine_chunks()
-    return pc.replace_with_mask(whole, is_part, pa.array(texts, pa.utf8()))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(tasks, minlength=count))])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
-def _part(split: str, fragments: tuple[int, int]) -> str:
-    return f'{split[:-1]},"fragments":{json.dumps(fragments)}}}'
-
-
-def split_column(leaves: pa.Table) -> pa.Array:
-    """Write the split of each planned leaf, for 100,000 leaves in a few milliseconds.
+def split_column(leaves: pa.Table, rows: pa.Table | None = None) -> pa.Array:
+    """Write what is read of leaves, for 100,000 of them in a few milliseconds.
 
     Args:
         leaves: Columns ``location``, ``read_version`` and ``residual``; ``num_rows`` where planned;
             ``constants`` where rows have such metadata columns.
+        rows: What is read of them (``ASSIGNED``); None for each leaf as a whole.
 
     Example:
         >>> leaf = {"location": ["x"], "read_version": [3], "residual": [-1]}
@@ -103,7 +97,7 @@ def split_column(leaves: pa.Table) -> pa.Array:
     if _needs_escape(location):
         escaped = [json.dumps(text)[1:-1] for text in location.to_pylist()]
         location = pa.chunked_array([pa.array(escaped, pa.utf8())])
-    joined = pc.binary_join_element_wise(
+    whole: pa.Array = pc.binary_join_element_wise(
         '{"leaf":"',
         location,
         '","version":"',
@@ -114,9 +108,20 @@ def split_column(leaves: pa.Table) -> pa.Array:
         _num_rows(leaves),
         "}",
         "",
+    ).combine_chunks()
+    if rows is None:
+        return whole
+    leaf, first, end = (
+        rows[name].combine_chunks() for name in ("leaf", "first_fragment", "end_fragment")
     )
-    combined = joined.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else combined.chunk(0)
+    texts = whole.take(leaf)
+    if first.null_count == len(first):
+        return texts
+    opened = pc.utf8_slice_codeunits(texts, 0, -1)
+    ends = (first.cast(pa.utf8()), ",", end.cast(pa.utf8()))
+    parts = pc.binary_join_element_wise(opened, ',"fragments":[', *ends, "]}", "")
+    either: pa.Array = pc.coalesce(parts, texts)
+    return either
 
 
 def _num_rows(leaves: pa.Table) -> pa.ChunkedArray | str:
@@ -307,49 +312,29 @@ class ScanToken(Token):
     """What all splits of a scan have in common.
 
     Args:
-        location: Path or URL of the namespace.
-        schema: The requested columns, with field ids.
-        namespace_schema: All columns, with field ids.
+        relation: What is read, without the leaves; its order is one that each split's rows can be
+            given in.
         residuals: The filters that splits name by number.
-        storage_options: Given to Lance.
-        order: The order that each split's rows can be given in.
-        identity: The identity of the plan's leaves, a part of every key under which one is kept.
     """
 
-    location: str
-    schema: pa.Schema
-    namespace_schema: pa.Schema
+    relation: Relation
     residuals: tuple[str, ...] = ()
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    order: tuple[OrderColumn, ...] = ()
-    identity: str = ""
 
     @classmethod
     def from_json(cls, text: str) -> ScanToken:
         """Read the token; every task of a scan brings the same."""
         return _SCAN_TOKENS.find(text)
 
-    def relation(self, splits: Sequence[Split]) -> Relation:
-        """Put together what a task reads of the scan."""
-        leaves = tuple(
-            LeafRead(
-                split.location,
-                split.version,
-                self.residuals[split.residual] if split.residual >= 0 else None,
-                split.fragments,
-                split.constants,
-                split.num_rows,
-            )
-            for split in splits
-        )
-        return Relation(
-            self.location,
-            leaves,
-            self.schema,
-            self.namespace_schema,
-            self.storage_options,
-            identity=self.identity,
-        )
+    def of_task(self, splits: Sequence[object]) -> Relation:
+        """Put together what a task reads of the scan.
+
+        Args:
+            splits: As ``splits_of`` gives them.
+
+        Raises:
+            MalformedMessage: One is of another version of Pennon.
+        """
+        return replace(self.relation, leaves=leaf_reads(splits, self.residuals))
 
 
 _SCAN_TOKENS: Final = TextCache(
@@ -369,62 +354,50 @@ def row_keys(text: str) -> RowKeys:
     return decode(RowKeys, json.loads(text))
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """One leaf of a scan; ``worker/wire/tokens.py`` writes it.
+def splits_of(text: str) -> list[object]:
+    """Read the JSON of a split, or of a list of them.
+
+    Raises:
+        MalformedMessage: It is no JSON.
+    """
+    try:
+        stored = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise MalformedMessage(why="the text of a split is no JSON") from error
+    return stored if isinstance(stored, list) else [stored]
+
+
+def leaf_reads(splits: Sequence[object], residuals: Sequence[str]) -> tuple[LeafRead, ...]:
+    """Read the leaves of a task by hand: there may be 100,000 of them.
+
+    A version is a text in JSON, where numbers lose the high bit; a residual filter is a number.
 
     Args:
-        location: The leaf, relative to the namespace.
-        version: Lance version; a text in JSON, where numbers lose the high bit.
-        residual: Number of the scan's residual filter; -1 for none.
-        fragments: First fragment and the one after the last, by position; None for all.
-        constants: What all rows have in metadata columns that the manifest knows; None for none.
-        num_rows: Rows of the whole leaf, as planned; None where unknown.
+        splits: What ``split_column`` wrote, as JSON has it.
+        residuals: The filters of the scan, in their order; -1 is none of them.
+
+    Raises:
+        MalformedMessage: One is of another version of Pennon.
     """
+    return tuple(_leaf_read(split, residuals) for split in splits)
 
-    location: str
-    version: int
-    residual: int
-    fragments: tuple[int, int] | None = None
-    constants: Mapping[str, object] | None = None
-    num_rows: int | None = None
 
-    @classmethod
-    def from_json(cls, text: str) -> tuple[Split, ...]:
-        """Read a split, or a list of them.
-
-        Raises:
-            MalformedMessage: It is another text, or of another version of Pennon.
-        """
-        try:
-            stored = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise MalformedMessage(why="the text of a split is no JSON") from error
-        return cls.of(stored if isinstance(stored, list) else [stored])
-
-    @classmethod
-    def of(cls, stored: Sequence[object]) -> tuple[Split, ...]:
-        """Read splits from their JSON objects, as ``from_json``."""
-        return tuple(map(cls._of, stored))
-
-    @classmethod
-    def _of(cls, stored: object) -> Split:
-        """Read one by hand: a task may have 100,000 of them."""
-        match stored:
-            case {"leaf": str(leaf), "version": str(version), "residual": int(residual), **more}:
-                part, constants = more.pop("fragments", None), more.pop("constants", None)
-                rows = more.pop("rows", None)
-                tuple_values = constants if isinstance(constants, dict) else None
-                count = rows if isinstance(rows, int) else None
-                if not more and version.isdecimal() and tuple_values is constants and count is rows:
-                    match part:
-                        case None:
-                            return cls(leaf, int(version), residual, None, tuple_values, count)
-                        case [int(first), int(end)]:
-                            return cls(
-                                leaf, int(version), residual, (first, end), tuple_values, count
-                            )
-        raise MalformedMessage(why="a split has other fields than this worker's")
+def _leaf_read(stored: object, residuals: Sequence[str]) -> LeafRead:
+    match stored:
+        case {"leaf": str(leaf), "version": str(version), "residual": int(number), **more}:
+            part, constants = more.pop("fragments", None), more.pop("constants", None)
+            rows = more.pop("rows", None)
+            tuple_values = constants if isinstance(constants, dict) else None
+            count = rows if isinstance(rows, int) else None
+            if not more and version.isdecimal() and tuple_values is constants and count is rows:
+                residual = residuals[number] if number >= 0 else None
+                read = (leaf, int(version), residual)
+                match part:
+                    case None:
+                        return LeafRead(*read, None, tuple_values, count)
+                    case [int(first), int(end)]:
+                        return LeafRead(*read, (first, end), tuple_values, count)
+    raise MalformedMessage(why="a split has other fields than this worker's")
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,3 +417,155 @@ class WriteToken(Token):
     schema: pa.Schema
     mode: WriteMode
     predicates: tuple[str, ...] = ()
+
+
+# What all tasks of a fragment share, and what each one reads.
+
+NO_RELATIONS: Final = '{"relations":[],"keys":[]}'
+"""The task of a fragment that reads nothing."""
+
+# Of a plan that replicates 100,000 leaves, which are put together once.
+_MOST_FRAGMENT_BYTES: Final = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PartToken(Token):
+    """What every worker evaluates for itself.
+
+    Args:
+        query_id: Tells the query from all others: nothing is kept from one for the next.
+        scans: The relations.
+        splits: What is read of each.
+        query: What is computed over them.
+    """
+
+    query_id: str
+    scans: tuple[ScanToken, ...]
+    splits: tuple[str, ...]
+    query: Query
+
+    def part(self) -> ReplicatedPart:
+        """Put together what is evaluated; equal parts of a query have one key."""
+        text = json.dumps([*self.splits, *(scan.to_json() for scan in self.scans), self.query.sql])
+        return ReplicatedPart(
+            f"{self.query_id}/{hashlib.sha256(text.encode()).hexdigest()}",
+            tuple(
+                scan.of_task(splits_of(splits))
+                for scan, splits in zip(self.scans, self.splits, strict=True)
+            ),
+            self.query,
+        )
+
+
+@dataclass(frozen=True)
+class FragmentToken(Token):
+    """What all tasks of a fragment have in common.
+
+    Args:
+        scans: The relations, without what is read of them.
+        shared: What is computed, without the relations, the parts and the keys of leaves.
+        parts: What every worker evaluates for itself.
+    """
+
+    scans: tuple[ScanToken, ...]
+    shared: Fragment
+    parts: tuple[PartToken, ...] = ()
+
+    @classmethod
+    def from_json(cls, text: str) -> FragmentToken:
+        """Read the token; every task brings the same."""
+        return _FRAGMENT_TOKENS.find(text)
+
+    def fragment(self, task: str) -> Fragment:
+        """Put together what one task computes.
+
+        Args:
+            task: One of ``task_texts``.
+        """
+        try:
+            stored = json.loads(task)
+            splits, keys = stored["relations"], stored["keys"]
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise MalformedMessage(why="the text task is not one of the worker's") from error
+        scans = zip(self.scans, splits, strict=True)
+        prunings = zip(self.shared.prunings, keys, strict=True)
+        return replace(
+            self.shared,
+            relations=tuple(scan.of_task(split) for scan, split in scans),
+            parts=self._replicated_parts,
+            prunings=tuple(replace(pruning, keys=tuple(key)) for pruning, key in prunings),
+        )
+
+    @cached_property
+    def _replicated_parts(self) -> tuple[ReplicatedPart, ...]:
+        """What the tasks share; of 20,000 leaves it takes a tenth of a second to put together."""
+        return tuple(part.part() for part in self.parts)
+
+
+_FRAGMENT_TOKENS: Final = TextCache(
+    "fragment tokens",
+    max_bytes=_MOST_FRAGMENT_BYTES,
+    read=super(FragmentToken, FragmentToken).from_json,
+)
+
+
+def whole_splits(leaves: pa.Table) -> str:
+    """Write all leaves of a scan as one split.
+
+    Args:
+        leaves: Columns ``location``, ``read_version`` and ``residual``.
+    """
+    return f"[{','.join(split_column(leaves).to_pylist())}]"
+
+
+def task_texts(
+    tasks: FragmentTasks,
+    scans: Sequence[int],
+    leaves: Mapping[int, pa.Table],
+    keys: Sequence[tuple[int, pa.Array]] = (),
+) -> pa.Array:
+    """Write what each task reads, for 100,000 leaves in a part of a second.
+
+    Args:
+        tasks: The tasks.
+        scans: The scans of the relations, in their order.
+        leaves: For each scan, columns ``location``, ``read_version`` and ``residual``.
+        keys: For each pruning its scan, and the key of each leaf of that: int64.
+
+    Returns:
+        One text per task, with the splits of each relation and the keys for each pruning.
+    """
+    if tasks.rows is None:
+        return pa.array([_text_of_everything(scans, leaves, keys)], pa.utf8())
+    relations = [_by_task(tasks, scan, partial(split_column, leaves[scan])) for scan in scans]
+    key_texts = [_by_task(tasks, scan, partial(_key_column, key)) for scan, key in keys]
+    lists, listed = (
+        pc.binary_join_element_wise(*tokens, ",") if tokens else ""
+        for tokens in (relations, key_texts)
+    )
+    texts: pa.Array = pc.binary_join_element_wise(
+        '{"relations":[', lists, '],"keys":[', listed, "]}", ""
+    )
+    return texts
+
+
+def _text_of_everything(
+    scans: Sequence[int], leaves: Mapping[int, pa.Table], keys: Sequence[tuple[int, pa.Array]]
+) -> str:
+    relations = ",".join(whole_splits(leaves[scan]) for scan in scans)
+    listed = ",".join(f"[{','.join(_key_column(key).to_pylist())}]" for _, key in keys)
+    return f'{{"relations":[{relations}],"keys":[{listed}]}}'
+
+
+def _by_task(tasks: FragmentTasks, scan: int, texts_of: Callable[[pa.Table], pa.Array]) -> pa.Array:
+    """Write what each task has of a scan as a list, of the texts of what is read."""
+    rows, numbers = tasks.numbers(scan)
+    # Narrow numbers are sorted in one pass over them.
+    order = np.argsort(numbers.astype(np.min_scalar_type(len(tasks.keys))), kind="stable")
+    return split_lists(texts_of(rows.take(order)), numbers[order], len(tasks.keys))
+
+
+def _key_column(keys: pa.Array, rows: pa.Table | None = None) -> pa.Array:
+    """Write the keys of leaves, or of what is read of them."""
+    texts: pa.Array = keys.cast(pa.utf8()).fill_null("null")
+    return texts if rows is None else texts.take(rows["leaf"].combine_chunks())

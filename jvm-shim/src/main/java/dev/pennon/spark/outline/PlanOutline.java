@@ -203,7 +203,7 @@ public final class PlanOutline {
   private Node group(Aggregate aggregate) {
     Node child = outline(aggregate.child());
     ObjectNode message = node("group").put("child", child.position());
-    message.set("keys", texts.ofEach(items(aggregate.groupingExpressions())));
+    message.set("grouping", texts.ofEach(items(aggregate.groupingExpressions())));
     message.set("columns", texts.ofValues(columnsOf(aggregate)));
     splits.put(nodes.size(), SplitAggregate.of(aggregate, texts, message));
     asking++;

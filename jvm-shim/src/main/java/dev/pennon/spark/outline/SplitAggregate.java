@@ -112,7 +112,7 @@ public final class SplitAggregate {
    * @param message gets the two, or the name of that part
    */
   static SplitAggregate of(Aggregate aggregate, PlanTexts texts, ObjectNode message) {
-    message.putNull("grouping").putNull("functions").putNull("outputs").putNull("unknown");
+    message.putNull("keys").putNull("functions").putNull("outputs").putNull("unknown");
     try {
       SplitAggregate split = new SplitAggregate(aggregate, texts);
       split.describe(message);
@@ -127,12 +127,7 @@ public final class SplitAggregate {
   }
 
   private void describe(ObjectNode message) {
-    ArrayNode grouping = message.putArray("grouping");
-    for (int i = 0; i < groups.size(); i++) {
-      Expression group = aggregate.groupingExpressions().apply(i);
-      grouping.addArray().add(texts.of(group))
-          .add(Messages.parse(group.dataType().json())).add(texts.number(groups.get(i).exprId()));
-    }
+    message.set("keys", texts.ofValues(keys()));
     ArrayNode functions = message.putArray("functions");
     for (AggregatePart part : parts.values()) {
       ObjectNode entry = functions.addObject().put("name", part.function());
@@ -158,14 +153,20 @@ public final class SplitAggregate {
     return columns;
   }
 
-  /** The worker's half as Spark would write it. */
-  public LogicalPlan partial(boolean isMerged) {
-    List<NamedExpression> outputs = new ArrayList<>();
-    List<Expression> keys = new ArrayList<>(items(aggregate.groupingExpressions()));
+  /** What it groups by, under the names of the columns. */
+  private List<NamedExpression> keys() {
+    List<NamedExpression> keys = new ArrayList<>();
     for (int i = 0; i < groups.size(); i++) {
       AttributeReference group = groups.get(i);
-      outputs.add(named(aggregate.groupingExpressions().apply(i), group.name(), group.exprId()));
+      keys.add(named(aggregate.groupingExpressions().apply(i), group.name(), group.exprId()));
     }
+    return keys;
+  }
+
+  /** The worker's half as Spark would write it. */
+  public LogicalPlan partial(boolean isMerged) {
+    List<NamedExpression> outputs = keys();
+    List<Expression> keys = new ArrayList<>(items(aggregate.groupingExpressions()));
     for (AggregatePart part : parts.values()) {
       Expression value = complete(part.partial(), part.isDistinct());
       if (isMerged && part.isDistinct()) {

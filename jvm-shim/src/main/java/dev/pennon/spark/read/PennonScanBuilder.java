@@ -30,7 +30,7 @@ public final class PennonScanBuilder
   private final Map<String, String> options;
   private final List<String> sent = new ArrayList<>();
   /** Which of what was sent Spark does not evaluate again. */
-  private final List<Integer> unrepeated = new ArrayList<>();
+  private final List<Integer> fullyPushed = new ArrayList<>();
   /** What Spark evaluates again, with the text of each that has one. */
   private final List<Map.Entry<Expression, Optional<String>>> residual = new ArrayList<>();
   private StructType schema;
@@ -66,7 +66,7 @@ public final class PennonScanBuilder
     for (Expression filter : items(filters)) {
       String text = ExpressionText.ofTable(filter, names);
       if (text != null && isNullTest(filter, names)) {
-        unrepeated.add(sent.size());
+        fullyPushed.add(sent.size());
       } else {
         left.add(filter);
         residual.add(Map.entry(filter, Optional.ofNullable(text)));
@@ -105,14 +105,14 @@ public final class PennonScanBuilder
   @Override
   public Scan build() {
     if (scan == null) {
-      ScanPlan plan = ScanPlan.request(table, sent, unrepeated, schema, options, isOfRowChange);
+      ScanPlan plan = ScanPlan.request(table, sent, fullyPushed, schema, options, isOfRowChange);
       // What a statement has read is told by its conditions, not by the partitions that are there.
       Optional<String> left =
           isOfRowChange ? Optional.empty() : PartitionConditions.of(plan, undecided(plan));
       if (left.isPresent()) {
         List<String> more = new ArrayList<>(sent);
         more.add(left.get());
-        plan = ScanPlan.request(table, more, unrepeated, schema, options, false);
+        plan = ScanPlan.request(table, more, fullyPushed, schema, options, false);
       }
       scan = PennonScan.of(plan, options);
     }

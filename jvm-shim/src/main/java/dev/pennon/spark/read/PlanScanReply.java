@@ -23,8 +23,8 @@ import org.apache.spark.sql.connector.expressions.Transform;
  * @param ordering the order that each split's rows can be read in; empty when none is known
  * @param filterColumns columns whose values, found while the query runs, can drop partitions
  * @param partitionColumns columns that every partition has one value of, which it names
- * @param decided positions of the predicates that partition values decide for all rows of the scan
- * @param filtered positions of the predicates that the leaves' filters evaluate
+ * @param guaranteedByPartitions positions of the predicates that partition values decide for all rows of the scan
+ * @param evaluatedInScan positions of the predicates that the leaves' filters evaluate
  * @param streamOption an option of the reader that only streams have; null where it states none
  */
 record PlanScanReply(
@@ -41,6 +41,6 @@ record PlanScanReply(
     List<SortOrder> ordering,
     List<String> filterColumns,
     List<String> partitionColumns,
-    List<Integer> decided,
-    List<Integer> filtered,
+    List<Integer> guaranteedByPartitions,
+    List<Integer> evaluatedInScan,
     String streamOption) {}

@@ -67,13 +67,13 @@ record ScanPlan(
   /**
    * Asks the worker for the plan; planning reads the manifest and opens no leaf.
    *
-   * @param unrepeated the positions of predicates that nobody but the worker evaluates
+   * @param fullyPushed the positions of predicates that nobody but the worker evaluates
    * @param options those of the reader
    */
   static ScanPlan request(
       TableHandle table,
       List<String> predicates,
-      List<Integer> unrepeated,
+      List<Integer> fullyPushed,
       StructType schema,
       Map<String, String> options,
       boolean isOfRowChange) {
@@ -82,7 +82,7 @@ record ScanPlan(
     request.put("row_change", isOfRowChange);
     request.put("time_zone", SQLConf.get().sessionLocalTimeZone());
     request.set("predicates", Messages.strings(predicates));
-    unrepeated.forEach(request.putArray("unrepeated")::add);
+    fullyPushed.forEach(request.putArray("fully_pushed")::add);
     request.set("options", Messages.strings(options));
     request.set("schema", Messages.parse(schema.json()));
     long begun = System.nanoTime();
@@ -170,13 +170,13 @@ record ScanPlan(
 
   /** Whether partition values decide a predicate for all rows. */
   boolean isDecided(String predicate) {
-    return reply.decided().stream().anyMatch(at -> predicates.get(at).equals(predicate));
+    return reply.guaranteedByPartitions().stream().anyMatch(at -> predicates.get(at).equals(predicate));
   }
 
   /** Whether partition values, or the leaves' filters, evaluate a predicate for all rows. */
   boolean isEvaluated(String predicate) {
     return isDecided(predicate)
-        || reply.filtered().stream().anyMatch(at -> predicates.get(at).equals(predicate));
+        || reply.evaluatedInScan().stream().anyMatch(at -> predicates.get(at).equals(predicate));
   }
 
   /** The columns by which Spark may filter while the query runs. */

@@ -1,0 +1,375 @@
+"""Makes, drops and refreshes the indexes of a table, beside its writers.
+
+A definition is one commit of the table's metadata. Then leaf after leaf gets its segments, which
+are built beside its versions and shown together, by one commit of the manifest for many leaves.
+Until then, and of rows that come later until ``refresh_indexes``, a search looks at every row.
+
+An index changes no row: others append, delete, update and compact meanwhile, and so does it.
+Fragments that are not as they were when a segment was built are not in it (``reindexed``). In weak
+mode, and of plain datasets, the indexes are Lance's own, on each leaf's main branch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.errors import IndexAlreadyExists, IndexNotFound, PennonError, WriteConflict
+from pennon.leaf.dataset import leaf_indexes, leaves_at_once, open_own_leaf
+from pennon.manifest import ManifestCommitted, Snapshot
+from pennon.manifest.commits.root_change import change_root
+from pennon.manifest.format.properties import index_definitions
+from pennon.planning import plan_scan
+from pennon.search.indexes import INDEX_TYPES, build_segment, index_on_main, indexed_column
+from pennon.transaction import Committed, Conflicted, Transaction
+from pennon.transaction.staging.staged import leaf_states
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    import lance
+    from lance.dataset import Index
+
+    from pennon.manifest.format.column_statistics import LeafIndex
+    from pennon.manifest.format.properties import IndexDefinition
+    from pennon.transaction.staging.staged import LeafState
+
+__all__ = ["create_index", "drop_index", "refresh_indexes"]
+
+_ATTEMPTS: Final = 20
+_LEAVES_OF_COMMIT: Final = 1_000
+_THREADS: Final = 2
+# Each segment is searched by itself.
+_MOST_SEGMENTS: Final = 4
+_OPERATION: Final = "index"
+
+
+def create_index(snapshot: Snapshot, definition: IndexDefinition, table: str) -> int:
+    """Define an index, and build it for the leaves that are large enough.
+
+    Args:
+        snapshot: The table.
+        definition: The index.
+        table: The table, for errors.
+
+    Returns:
+        The table's newest version.
+
+    Raises:
+        IndexAlreadyExists: The table has one of that name.
+        IndexRefused: Lance refused to build it; nothing is left of it.
+        WriteConflict: Other commits came first, again and again.
+    """
+    if not snapshot.layout.has_manifest:
+        (leaf,) = _leaves_on_main(snapshot)
+        if definition.name in {index.name for index in leaf_indexes(leaf)}:
+            raise IndexAlreadyExists(name=definition.name, table=table)
+        _put_on_main([leaf], snapshot, [definition])
+        return int(leaf.version)
+    _changed(snapshot, table, definition, is_new=True)
+    with contextlib.ExitStack() as undo:
+        undo.callback(_given_up, snapshot, definition.name, table)
+        version = refresh_indexes(_newest(snapshot), table, [definition.name])
+        undo.pop_all()
+    return version
+
+
+def _given_up(snapshot: Snapshot, name: str, table: str) -> None:
+    with contextlib.suppress(PennonError, OSError):
+        drop_index(_newest(snapshot), name, table)
+
+
+def drop_index(snapshot: Snapshot, name: str, table: str) -> int:
+    """Take an index from all leaves, and its definition from the table.
+
+    Args:
+        snapshot: The table.
+        name: The index.
+        table: The table, for errors.
+
+    Returns:
+        The table's newest version.
+
+    Raises:
+        IndexNotFound: There is none of that name; lists those there are.
+        WriteConflict: Other commits came first, again and again.
+    """
+    if not snapshot.is_strong:
+        known = set(index_definitions(snapshot.metadata)) if snapshot.layout.has_manifest else set()
+        leaves = _leaves_on_main(snapshot)
+        having = [leaf for leaf in leaves if name in {index.name for index in leaf_indexes(leaf)}]
+        if not having and name not in known:
+            raise _not_found(name, table, known | {i.name for x in leaves for i in leaf_indexes(x)})
+        for leaf in having:
+            leaf.drop_index(name)
+        if not snapshot.layout.has_manifest:
+            return int(leaves[0].version)
+    else:
+        definitions = index_definitions(snapshot.metadata)
+        if name not in definitions:
+            raise _not_found(name, table, definitions)
+        _in_leaves(snapshot, table, partial(_without, name), _having(snapshot, name))
+    return _changed(_newest(snapshot), table, index_definitions(snapshot.metadata)[name])
+
+
+def _not_found(name: str, table: str, known: Iterable[str]) -> IndexNotFound:
+    listed = ", ".join(sorted(known)) or "none"
+    return IndexNotFound(name=name, table=table, known=listed)
+
+
+def refresh_indexes(
+    snapshot: Snapshot,
+    table: str,
+    names: Sequence[str] | None = None,
+    where: str | None = None,
+    *,
+    among: Collection[str] | None = None,
+    least_share: float = 0.0,
+) -> int:
+    """Bring rows that are in no index into it, and take out what nothing is left of.
+
+    Args:
+        snapshot: The table.
+        table: The table, for errors.
+        names: The indexes; None for all.
+        where: A condition in Spark SQL; leaves that it rules out stay as they are.
+        among: The object ids of the only leaves that are looked at; None for all.
+        least_share: Leaves of which a smaller share of the rows is in no index stay as they are.
+
+    Returns:
+        The table's newest version.
+
+    Raises:
+        IndexNotFound: There is none of a name.
+        IndexRefused: Lance refused to build one.
+        WriteConflict: Other commits came first, again and again.
+    """
+    if not snapshot.layout.has_manifest:
+        (leaf,) = _leaves_on_main(snapshot)
+        leaf.optimize.optimize_indices(**({} if names is None else {"index_names": list(names)}))
+        return int(leaf.version)
+    known = index_definitions(snapshot.metadata)
+    for name in names or ():
+        if name not in known:
+            raise _not_found(name, table, known)
+    chosen = [known[name] for name in (known if names is None else names)]
+    for definition in chosen:
+        leaves = _object_ids(snapshot, [definition.where, where])
+        if among is not None:
+            leaves = [leaf for leaf in leaves if leaf in among]
+        if snapshot.is_strong:
+            build = partial(_indexed, definition, least_share)
+            snapshot = _in_leaves(snapshot, table, build, leaves)
+        else:
+            _put_on_main(_leaves_on_main(snapshot, leaves), snapshot, [definition])
+    return snapshot.version
+
+
+# The leaves, and what each of them lacks.
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """What a leaf gets, and what goes."""
+
+    object_id: str
+    version: int
+    segments: tuple[Index, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+def _object_ids(snapshot: Snapshot, conditions: Sequence[str | None]) -> list[str]:
+    given = [condition for condition in conditions if condition]
+    plan = plan_scan(snapshot, given, (), by_statistics=False)
+    return list(plan.table["object_id"].to_pylist())
+
+
+def _having(snapshot: Snapshot, name: str) -> list[str]:
+    """Name the leaves that have an index, or may have it for all that is known."""
+    states = leaf_states(snapshot, snapshot.leaves().table["object_id"].to_pylist())
+    return [
+        state.object_id
+        for state in states.values()
+        if state.indexes is None or any(index.name == name for index in state.indexes)
+    ]
+
+
+def _opened(snapshot: Snapshot, state: LeafState) -> lance.LanceDataset:
+    """Open a leaf for this thread alone: Lance borrows what it builds an index of for itself."""
+    root, options = snapshot.location, snapshot.storage_options
+    return open_own_leaf(root, state.location, state.read_version, options)
+
+
+def _without(name: str, snapshot: Snapshot, state: LeafState) -> _Built | None:
+    dataset = _opened(snapshot, state)
+    gone = tuple(_segments(dataset, name))
+    return _Built(state.object_id, int(dataset.version), removed=gone) if gone else None
+
+
+def _segments(dataset: lance.LanceDataset, name: str) -> dict[str, set[int]]:
+    """Give the ids of an index's segments, and the fragments that each names."""
+    return {
+        segment.uuid: {*segment.fragment_ids}
+        for index in dataset.describe_indices()
+        if index.name == name
+        for segment in index.segments
+    }
+
+
+def _indexed(
+    definition: IndexDefinition, least_share: float, snapshot: Snapshot, state: LeafState
+) -> _Built | None:
+    """Build what a leaf lacks of an index; None where it lacks nothing."""
+    column = indexed_column(snapshot, definition)
+    if state.is_elsewhere or _is_complete(definition, state):
+        return None
+    is_wanted = column is not None and _is_large(definition, column, state)
+    if not is_wanted and not _has_index(definition.name, state):
+        return None
+    dataset = _opened(snapshot, state)
+    rows = {one.fragment_id: one.count_rows() for one in dataset.get_fragments()}
+    segments = _segments(dataset, definition.name)
+    is_of_kind = _is_kind(definition, leaf_indexes(dataset))
+    live = [uuid for uuid, named in segments.items() if is_of_kind and named & rows.keys()]
+    covered = {number for uuid in live for number in segments[uuid]}
+    lacking = sorted(number for number in rows.keys() - covered if rows[number])
+    dead = tuple(segments.keys() - set(live))
+    num_lacking, total = sum(rows[number] for number in lacking), sum(rows.values())
+    version = int(dataset.version)
+    if column is None or not is_wanted or num_lacking <= least_share * total:
+        return _Built(state.object_id, version, removed=dead) if dead else None
+    if len(live) >= _MOST_SEGMENTS or 2 * num_lacking > total:
+        lacking, dead = sorted(rows), tuple(segments)
+    schema = snapshot.schema.arrow
+    segment = build_segment(dataset, definition, column, schema, lacking)
+    if segment is None:
+        return None
+    return _Built(state.object_id, version, (segment,), dead)
+
+
+def _has_index(name: str, state: LeafState) -> bool:
+    return state.indexes is None or any(index.name == name for index in state.indexes)
+
+
+def _is_complete(definition: IndexDefinition, state: LeafState) -> bool:
+    """Whether all rows are in the index, as the manifest says."""
+    return state.num_rows is not None and any(
+        index.name == definition.name
+        and index.rows == state.num_rows
+        and index.segments <= _MOST_SEGMENTS
+        and _is_kind(definition, [index])
+        for index in state.indexes or ()
+    )
+
+
+def _is_kind(definition: IndexDefinition, indexes: Iterable[LeafIndex]) -> bool:
+    """Whether a leaf's index is of the kind that is defined: one of that name was another once."""
+    kinds = {index.type for index in indexes if index.name == definition.name}
+    return {kind.replace("_", "").upper() for kind in kinds} <= {definition.type.replace("_", "")}
+
+
+def _is_large(definition: IndexDefinition, column: pa.Field, state: LeafState) -> bool:
+    num_bytes = state.num_bytes
+    if INDEX_TYPES[definition.type].is_of_vectors and state.num_rows is not None:
+        num_bytes = state.num_rows * column.type.list_size * column.type.value_type.bit_width // 8
+    return num_bytes is None or num_bytes >= definition.min_bytes
+
+
+def _in_leaves(
+    snapshot: Snapshot,
+    table: str,
+    build: partial[_Built | None],
+    object_ids: Sequence[str],
+) -> Snapshot:
+    """Build what leaves lack, and show it; a thousand leaves a commit."""
+    most = leaves_at_once(snapshot.location, on_disk=_THREADS)
+    for first in range(0, len(object_ids), _LEAVES_OF_COMMIT):
+        some = object_ids[first : first + _LEAVES_OF_COMMIT]
+        states = leaf_states(snapshot, some)
+        with ThreadPoolExecutor(most) as pool:
+            built = list(pool.map(partial(build, snapshot), states.values()))
+        snapshot = _committed(snapshot, table, [one for one in built if one is not None])
+    return snapshot
+
+
+def _committed(snapshot: Snapshot, table: str, built: Sequence[_Built]) -> Snapshot:
+    """Show segments with one commit; leaves that are gone by then have none."""
+    for _ in range(_ATTEMPTS):
+        states = leaf_states(snapshot, [one.object_id for one in built])
+        transaction = Transaction(snapshot, operation=_OPERATION)
+        for one in built:
+            if one.object_id in states:
+                transaction.reindex(one.object_id, one.segments, one.removed, one.version)
+        outcome = transaction.commit()
+        if isinstance(outcome, Committed):
+            return outcome.snapshot
+        snapshot = _newest(snapshot)
+        if isinstance(outcome, Conflicted):
+            now = leaf_states(snapshot, states)
+            places = {key: state.location for key, state in states.items()}
+            built = [
+                one
+                for one in built
+                if one.object_id in now and now[one.object_id].location == places.get(one.object_id)
+            ]
+    raise WriteConflict(table=table, why=f"other commits came first {_ATTEMPTS} times")
+
+
+# Leaves that are read at their newest versions: each has its indexes by itself.
+
+
+def _leaves_on_main(
+    snapshot: Snapshot, object_ids: Sequence[str] | None = None
+) -> list[lance.LanceDataset]:
+    leaves = snapshot.leaves().table
+    if object_ids is not None:
+        leaves = leaves.filter(
+            pc.is_in(leaves["object_id"], value_set=pa.array(object_ids, pa.utf8()))
+        )
+    return [
+        open_own_leaf(snapshot.location, location, None, snapshot.storage_options)
+        for location in leaves["location"].to_pylist()
+    ]
+
+
+def _put_on_main(
+    leaves: Iterable[lance.LanceDataset],
+    snapshot: Snapshot,
+    definitions: Iterable[IndexDefinition],
+) -> None:
+    for definition in definitions:
+        column = indexed_column(snapshot, definition)
+        for leaf in leaves:
+            known = {index.name for index in leaf_indexes(leaf)}
+            if definition.name in known:
+                leaf.optimize.optimize_indices(index_names=[definition.name])
+            elif column is not None:
+                index_on_main(leaf, definition, column, snapshot.schema.arrow)
+
+
+# Definitions, in the metadata of the table.
+
+
+def _newest(snapshot: Snapshot) -> Snapshot:
+    return Snapshot.open(snapshot.location, storage_options=snapshot.storage_options)
+
+
+def _changed(
+    snapshot: Snapshot, table: str, definition: IndexDefinition, *, is_new: bool = False
+) -> int:
+    """Write a definition, or take it out."""
+    for _ in range(_ATTEMPTS):
+        if is_new and definition.name in index_definitions(snapshot.metadata):
+            raise IndexAlreadyExists(name=definition.name, table=table)
+        text = definition.to_json() if is_new else None
+        match change_root(snapshot, indexes={definition.key: text}):
+            case ManifestCommitted(version=version):
+                return version
+        snapshot = _newest(snapshot)
+    raise WriteConflict(table=table, why=f"other changes came first {_ATTEMPTS} times")

@@ -1,0 +1,321 @@
+"""Finds the rows nearest to vectors: in each leaf, then among what all leaves have found.
+
+Each leaf gives no more than the distances and the ids of k rows a query. Of these the nearest of
+all leaves are chosen by exact distances, ties by leaf and row id, and only of the chosen ones are
+columns read. The filter comes before k in every leaf.
+
+Lance knows no order of ties: of two rows that are as far away it may leave out the one that comes
+first. So a leaf is asked for one row more than k, and for more where even its last one is no
+farther away than the last of all leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from pennon.execution import Relation, run_ahead
+from pennon.execution.batches import at_once
+from pennon.execution.fragment import read_by_lance
+from pennon.leaf import LeafViews
+from pennon.leaf.dataset import leaf_failure
+from pennon.leaf.read.metadata_columns import ROW_ID
+from pennon.search.search_plan import DISTANCE, QUERY_INDEX
+from pennon.search.vectors import distances, is_vector, known_vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from pennon.leaf.read.leaf_view import LeafView
+    from pennon.leaf.read.source import LeafSource
+    from pennon.search.search_plan import SearchLeaf, SearchPlan
+
+__all__ = ["CANDIDATES", "merge", "nearest_rows", "search_leaves", "take"]
+
+_LEAF: Final = "leaf"
+_ROW_ID: Final = ROW_ID.name
+CANDIDATES: Final = pa.schema(
+    [QUERY_INDEX, DISTANCE, pa.field(_LEAF, pa.int32()), pa.field(_ROW_ID, pa.uint64())]
+)
+"""What is known of a row before its columns are read: ``leaf`` is its leaf's ordinal."""
+_REFUSED: Final = "Invalid user input"
+
+
+def nearest_rows(plan: SearchPlan, leaves: Sequence[SearchLeaf] | None = None) -> pa.Table:
+    """Find the rows of some leaves that are nearest to the queries, and read their columns.
+
+    Args:
+        plan: The search.
+        leaves: Those that are searched; None for all of the plan.
+
+    Returns:
+        Rows of the plan's ``result_schema`` in its plain types, ordered by query and distance.
+
+    Raises:
+        LeafMissing: A leaf's files are gone: what the others have is no answer.
+        PredicateNotEvaluable: Lance and DataFusion do not understand a filter.
+    """
+    chosen = plan.leaves if leaves is None else leaves
+    compared: set[int] = set()
+    while True:
+        candidates = search_leaves(plan, chosen, compared)
+        rows, incomplete = take(plan, chosen, candidates)
+        if not incomplete:
+            return rows
+        compared |= incomplete
+
+
+def search_leaves(
+    plan: SearchPlan, leaves: Sequence[SearchLeaf], compared: Collection[int] = ()
+) -> pa.Table:
+    """Find the rows of some leaves that are nearest to the queries.
+
+    Args:
+        plan: The search.
+        leaves: Those that are searched.
+        compared: Ordinals of leaves of which every vector is compared here and not by Lance.
+
+    Returns:
+        At most k rows of ``CANDIDATES`` for each query. Where the column may have NULL elements,
+        ``take`` tells of which leaves they are not the nearest.
+
+    Raises:
+        LeafMissing: A leaf's files are gone.
+        PredicateNotEvaluable: Lance and DataFusion do not understand a filter.
+    """
+    search = _LeafSearch.of(plan, leaves, compared)
+    by_leaf: dict[int, pa.Table] = {}
+    nearest = CANDIDATES.empty_table()
+    waiting = [(leaf, plan.k + 1) for leaf in leaves]
+    while waiting:
+        for (leaf, _), rows in zip(waiting, at_once(search.nearest, waiting), strict=True):
+            by_leaf[leaf.ordinal] = rows
+        nearest = merge(by_leaf.values(), plan.k)
+        waiting = [
+            (leaf, 4 * asked)
+            for leaf, asked in waiting
+            if _may_hide_ties(plan, by_leaf[leaf.ordinal], asked, nearest)
+        ]
+    return nearest
+
+
+def merge(parts: Iterable[pa.Table], k: int) -> pa.Table:
+    """Choose the k nearest rows of each query among those that were found in several places.
+
+    Args:
+        parts: Rows of ``CANDIDATES``.
+        k: How many are chosen for each query, at most.
+
+    Returns:
+        They, by query, distance, leaf and row id.
+
+    Example:
+        >>> part = pa.table([[0, 0], [2.0, 1.0], [0, 1], [7, 5]], CANDIDATES)
+        >>> merge([part, part.slice(0, 0)], 1)["_rowid"].to_pylist()
+        [5]
+    """
+    rows = pa.concat_tables([CANDIDATES.empty_table(), *parts]).combine_chunks()
+    query, distance, leaf, row_id = (rows[name].to_numpy() for name in CANDIDATES.names)
+    order = np.lexsort((row_id, leaf, distance, query))
+    sorted_query = query[order]
+    first_of_query = np.searchsorted(sorted_query, sorted_query, side="left")
+    return rows.take(order[np.arange(len(order)) - first_of_query < k])
+
+
+def _may_hide_ties(plan: SearchPlan, rows: pa.Table, asked: int, nearest: pa.Table) -> bool:
+    """Whether a leaf may have rows beyond those it gave that are as near as the last chosen."""
+    query, distance = rows[QUERY_INDEX.name].to_numpy(), rows[DISTANCE.name].to_numpy()
+    numbers, counts = np.unique(query, return_counts=True)
+    cut = numbers[counts >= asked]
+    if not len(cut):
+        return False
+    last = np.full(len(plan.queries), -np.inf)
+    np.maximum.at(last, query, distance)
+    bound = np.full(len(plan.queries), -np.inf)
+    np.maximum.at(bound, nearest[QUERY_INDEX.name].to_numpy(), nearest[DISTANCE.name].to_numpy())
+    return bool((last[cut] <= bound[cut]).any())
+
+
+@dataclass(frozen=True, slots=True)
+class _LeafSearch:
+    """A way to search each of some leaves, by several threads at once."""
+
+    plan: SearchPlan
+    views: LeafViews
+    residuals_of_lance: frozenset[str | None]
+    compared: frozenset[int]
+
+    @classmethod
+    def of(
+        cls, plan: SearchPlan, leaves: Sequence[SearchLeaf], compared: Collection[int]
+    ) -> _LeafSearch:
+        residuals = {leaf.read.residual: _relation(plan, leaf) for leaf in leaves}
+        by_lance = frozenset(
+            residual
+            for residual, relation in residuals.items()
+            if read_by_lance(residual, relation).condition is None
+        )
+        views = LeafViews(pa.schema([plan.vector]), plan.namespace_schema)
+        return cls(plan, views, by_lance, frozenset(compared))
+
+    def nearest(self, asked: tuple[SearchLeaf, int]) -> pa.Table:
+        """Find so many rows of a leaf: by Lance where it filters and measures as is requested."""
+        plan, (leaf, num_rows) = self.plan, asked
+        residual = leaf.read.residual
+        is_of_lance = residual in self.residuals_of_lance and plan.metric.is_lances(plan.vector)
+        if leaf.ordinal in self.compared or not is_of_lance:
+            return _compared(plan, leaf, num_rows)
+        source = _opened(plan, leaf)
+        view = self.views.of(source.dataset, residual)
+        (match,) = view.matches
+        if view.is_empty or (match.stored is None and not plan.has_default):
+            return CANDIDATES.empty_table()
+        if match.stored is None or not _is_alike(match.stored.arrow.type, plan.vector.type):
+            return _compared(plan, leaf, num_rows)
+        try:
+            rows = scan_nearest(plan, source, view, num_rows)
+        except (ValueError, OSError) as error:
+            if _REFUSED in str(error) and residual is not None:
+                return _compared(plan, leaf, num_rows)  # which tells what of the filter it is
+            failure = leaf_failure(source.dataset, error)
+            if failure is None:
+                raise
+            raise failure from error
+        number = rows.num_rows
+        query = rows[QUERY_INDEX.name] if plan.is_batch else np.zeros(number, np.int32)
+        places = np.full(number, leaf.ordinal, np.int32)
+        return pa.table([query, rows[DISTANCE.name], places, rows[_ROW_ID]], CANDIDATES)
+
+
+def _is_alike(stored: pa.DataType, expected: pa.DataType) -> bool:
+    return is_vector(stored) and (stored.list_size, stored.value_type) == (
+        expected.list_size,
+        expected.value_type,
+    )
+
+
+def _opened(plan: SearchPlan, leaf: SearchLeaf) -> LeafSource:
+    return _relation(plan, leaf).opened(leaf.read)
+
+
+def scan_nearest(plan: SearchPlan, source: LeafSource, view: LeafView, num_rows: int) -> pa.Table:
+    """Have Lance find the rows of a leaf nearest to the queries, the filter first.
+
+    Args:
+        plan: The search.
+        source: The leaf at the version to read.
+        view: The column that is searched as the leaf has it, and the filter.
+        num_rows: How many rows are found for each query, at most.
+
+    Returns:
+        ``_distance``, ``_rowid`` and for several queries ``query_index``.
+    """
+    (match,) = view.matches
+    options = plan.options
+    nearest: dict[str, object] = {
+        "column": match.expected.name if match.stored is None else match.stored.name,
+        "q": plan.queries if plan.is_batch else plan.queries[0],
+        "k": num_rows,
+        "metric": str(plan.metric),
+        "use_index": not options.exact,
+        "refine_factor": options.refine_factor,
+    }
+    if options.nprobes is not None:
+        nearest["minimum_nprobes"] = options.nprobes
+    if options.ef is not None:
+        nearest["ef"] = max(options.ef, num_rows)
+    return source.nearest(view, nearest, [DISTANCE.name])
+
+
+def _compared(plan: SearchPlan, leaf: SearchLeaf, num_rows: int) -> pa.Table:
+    """Compare every vector of a leaf that passes the filter, in batches."""
+    stream = run_ahead(_relation(plan, leaf, plan.vector, ROW_ID))
+    nearest = CANDIDATES.empty_table()
+    for batch in stream.batches:
+        vectors, is_known = known_vectors(batch.column(0), plan.vector.type.list_size)
+        ids = batch.column(1).to_numpy(zero_copy_only=False)[is_known].astype(np.uint64)
+        parts = [nearest]
+        for number, query in enumerate(plan.queries):
+            far = distances(plan.metric, query, vectors)
+            parts.append(_nearest_of(far, ids, number, leaf.ordinal, num_rows))
+        nearest = merge(parts, num_rows)
+    return nearest
+
+
+def _nearest_of(
+    far: npt.NDArray[np.float32],
+    ids: npt.NDArray[np.uint64],
+    query: int,
+    leaf: int,
+    num_rows: int,
+) -> pa.Table:
+    is_number = ~np.isnan(far)
+    far, ids = far[is_number], ids[is_number]
+    if len(far) > num_rows:
+        is_near = far <= np.partition(far, num_rows - 1)[num_rows - 1]
+        far, ids = far[is_near], ids[is_near]
+    own = [np.full(len(far), value, np.int32) for value in (query, leaf)]
+    return pa.table([own[0], far, own[1], ids], CANDIDATES)
+
+
+def _relation(plan: SearchPlan, leaf: SearchLeaf, *columns: pa.Field) -> Relation:
+    return Relation(
+        plan.namespace,
+        (leaf.read,),
+        pa.schema(columns or [plan.vector]),
+        plan.namespace_schema,
+        plan.storage_options,
+        identity=plan.identity,
+    )
+
+
+def take(
+    plan: SearchPlan, leaves: Sequence[SearchLeaf], candidates: pa.Table
+) -> tuple[pa.Table, set[int]]:
+    """Read the columns of rows that were found.
+
+    Args:
+        plan: The search.
+        leaves: Those that were searched.
+        candidates: What was found, of ``CANDIDATES``.
+
+    Returns:
+        The rows in their order; and the ordinals of leaves that have one among them with a NULL
+        element in its vector, which does not qualify: these leaves have to be compared.
+
+    Raises:
+        LeafMissing: A leaf's files are gone.
+    """
+    is_checked = plan.may_have_null_elements and plan.vector.name not in plan.schema.names
+    schema = pa.schema([*plan.schema, *([plan.vector] if is_checked else [])])
+    views = LeafViews(schema, plan.namespace_schema)
+    by_ordinal = {leaf.ordinal: leaf for leaf in leaves}
+    ordinals = candidates[_LEAF].to_numpy()
+    places = [(one, np.flatnonzero(ordinals == one)) for one in np.unique(ordinals).tolist()]
+    ids = candidates[_ROW_ID].to_numpy()
+
+    def taken(place: tuple[int, npt.NDArray[np.intp]]) -> pa.Table:
+        ordinal, positions = place
+        leaf = by_ordinal[ordinal]
+        distinct, inverse = np.unique(ids[positions], return_inverse=True)
+        return _opened(plan, leaf).take_rows(views, distinct.tolist()).take(inverse)
+
+    tables = list(at_once(taken, places))
+    incomplete: set[int] = set()
+    if plan.may_have_null_elements:
+        for (ordinal, _), rows in zip(places, tables, strict=True):
+            vectors = rows[plan.vector.name].combine_chunks()
+            if not known_vectors(vectors, plan.vector.type.list_size)[1].all():
+                incomplete.add(ordinal)
+    rows = pa.concat_tables([views.schema.empty_table(), *tables])
+    order = np.argsort(np.concatenate([np.empty(0, np.intp), *(at for _, at in places)]))
+    rows = rows.take(order).select(plan.schema.names)
+    rows = rows.append_column(DISTANCE, candidates[DISTANCE.name])
+    if plan.is_batch:
+        rows = rows.add_column(0, QUERY_INDEX, candidates[QUERY_INDEX.name])
+    return rows, incomplete
