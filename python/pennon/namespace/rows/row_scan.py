@@ -232,7 +232,8 @@ def read_plan(plan: ScanPlan, table: str | None = None) -> BatchStream:
     """
     with _naming(plan.snapshot, table):
         stream = run_ahead(_relation(plan))
-    return BatchStream(stream.schema, _computed(stream.batches, plan, table))
+    total = None if plan.is_filtered else plan.num_rows
+    return BatchStream(stream.schema, _computed(stream.batches, plan.snapshot, table, total))
 
 
 @contextmanager
@@ -243,11 +244,13 @@ def _naming(snapshot: Snapshot, table: str | None) -> Iterator[None]:
 
 
 def _computed(
-    batches: Iterator[pa.RecordBatch], plan: ScanPlan, table: str | None
+    batches: Iterator[pa.RecordBatch],
+    snapshot: Snapshot,
+    table: str | None,
+    total: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    total = None if plan.is_filtered else plan.num_rows
-    name = (table or plan.snapshot.location).rpartition("/")[2]
-    with naming_failures(plan.snapshot, table):
+    name = (table or snapshot.location).rpartition("/")[2]
+    with naming_failures(snapshot, table):
         yield from rows_shown(batches, f"read {name}", total)
 
 
