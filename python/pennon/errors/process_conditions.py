@@ -397,6 +397,13 @@ TableChangesRefused = condition(
     " table_changes('lance.shop.orders', 3, 9) or table_changes('lance.shop.orders', '2025-01-02"
     " 03:04:05'): a first and a last version, or times as texts; the last may be left out.",
 )
+SearchCallRefused = condition(
+    "SEARCH_CALL_REFUSED",
+    "22023",
+    "Cannot search {table} by {function}: {why}. Write {function}('shop.orders', query_vector =>"
+    " array(0.5, …)) or {function}(TABLE(SELECT * FROM lance.shop.orders WHERE …), …); every"
+    " argument is a constant.",
+)
 TimeUnknown = condition(
     "TIME_UNKNOWN",
     "22023",
@@ -509,6 +516,7 @@ RAISED_BY_THE_JAR: Final[tuple[type[PennonError], ...]] = (
     TableOutsideOfCatalog,
     AnalyzeTablesNotSupported,
     TableChangesRefused,
+    SearchCallRefused,
     TimeUnknown,
     ReadOptionOfStreams,
     StatementNotExplained,

@@ -456,8 +456,8 @@ class NotVectorColumn(PennonError, condition="NOT_A_VECTOR_COLUMN", sql_state="4
     )
 
 
-VectorDimensionMismatch = condition(
-    "VECTOR_DIMENSION_MISMATCH",
+QueryDimensionMismatch = condition(
+    "QUERY_DIMENSION_MISMATCH",
     "22000",
     "Cannot search {table} by {column}: the query has {given} elements, and the column's vectors"
     " have {expected}. Give {expected} numbers, of the same model as the column's.",
@@ -494,6 +494,12 @@ class IndexRefused(PennonError, condition="INDEX_REFUSED", sql_state="0A000"):
     """An index cannot be of such a kind, or of such a column."""
 
     template = "Cannot create index {name} on {table}: {why}. {advice}."
+
+
+class IndexSyntax(PennonError, condition="INDEX_SYNTAX", sql_state="42601"):
+    """A statement about an index is not understood."""
+
+    template = "Cannot parse {text}: {why}. Write {form}."
 
 
 IndexOptionRefused = condition(

@@ -38,10 +38,8 @@ from pennon.catalog.ddl.statement_advice import check_counted_columns, check_nam
 from pennon.catalog.ddl.table_statement import (
     STATEMENT,
     OrderChange,
-    change_tag,
-    is_about_names,
+    run_statement,
     statement_of,
-    tag_change_of,
 )
 from pennon.catalog.partitioning import FieldChange, evolved_spec, partitioned_by_columns
 from pennon.catalog.table_name import by_name
@@ -449,9 +447,7 @@ def alter_table(
     statement = _statement(changes)
     if statement is not None:
         _check_meaning(catalog, identifier, statement)
-        if is_about_names(unquote(statement)):
-            name = catalog.full_name(identifier)
-            change_tag(catalog, identifier, tag_change_of(unquote(statement), name))
+        if run_statement(catalog, identifier, unquote(statement)):
             return load(catalog, identifier)
         match statement_of(statement):
             case FieldChange() as asked:
