@@ -11,8 +11,8 @@ farther away than the last of all leaves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -88,6 +88,8 @@ def search_leaves(
         LeafMissing: A leaf's files are gone.
         PredicateNotEvaluable: Lance and DataFusion do not understand a filter.
     """
+    if plan.is_refined_late and len(leaves) > 1:
+        return _refined_late(plan, leaves, compared)
     search = _LeafSearch.of(plan, leaves, compared)
     by_leaf: dict[int, pa.Table] = {}
     nearest = CANDIDATES.empty_table()
@@ -102,6 +104,41 @@ def search_leaves(
             if _may_hide_ties(plan, by_leaf[leaf.ordinal], asked, nearest)
         ]
     return nearest
+
+
+def _refined_late(
+    plan: SearchPlan, leaves: Sequence[SearchLeaf], compared: Collection[int]
+) -> pa.Table:
+    """Compute exact distances for the nearest of all leaves only, and not for those of each.
+
+    What an index estimates is not biased: several times k rows that it takes for the nearest hold
+    those that are.
+    """
+    options = replace(plan.options, refine_factor=None)
+    wide = replace(plan, k=plan.k * (plan.options.refine_factor or 1), options=options)
+    search = _LeafSearch.of(wide, leaves, compared)
+    parts = list(at_once(search.nearest, [(leaf, wide.k) for leaf in leaves]))
+    nearest = merge(parts, wide.k)
+    views = LeafViews(pa.schema([plan.vector]), plan.namespace_schema)
+    places, tables = _taken(plan, leaves, nearest, views)
+    exact, incomplete = [], set()
+    for (ordinal, positions), rows in zip(places, tables, strict=True):
+        values = rows[plan.vector.name].combine_chunks()
+        vectors, is_known = known_vectors(values, plan.vector.type.list_size)
+        if not is_known.all():
+            incomplete.add(ordinal)
+            continue
+        rows_of_leaf = nearest.take(positions)
+        query = rows_of_leaf[QUERY_INDEX.name].to_numpy()
+        far = np.empty(len(query), np.float32)
+        for number in np.unique(query):
+            own = query == number
+            far[own] = distances(plan.metric, plan.queries[number], vectors[own])
+        at = CANDIDATES.get_field_index(DISTANCE.name)
+        exact.append(rows_of_leaf.set_column(at, DISTANCE, pa.array(far)))
+    if incomplete:  # rows of these leaves that do not qualify may have taken the place of others
+        return search_leaves(plan, leaves, {*compared, *incomplete})
+    return merge(exact, plan.k)
 
 
 def merge(parts: Iterable[pa.Table], k: int) -> pa.Table:
@@ -223,8 +260,9 @@ def scan_nearest(plan: SearchPlan, source: LeafSource, view: LeafView, num_rows:
         "k": num_rows,
         "metric": str(plan.metric),
         "use_index": not options.exact,
-        "refine_factor": options.refine_factor,
     }
+    if options.refine_factor is not None:
+        nearest["refine_factor"] = options.refine_factor
     if options.nprobes is not None:
         nearest["minimum_nprobes"] = options.nprobes
     if options.ef is not None:
@@ -294,18 +332,7 @@ def take(
     is_checked = plan.may_have_null_elements and plan.vector.name not in plan.schema.names
     schema = pa.schema([*plan.schema, *([plan.vector] if is_checked else [])])
     views = LeafViews(schema, plan.namespace_schema)
-    by_ordinal = {leaf.ordinal: leaf for leaf in leaves}
-    ordinals = candidates[_LEAF].to_numpy()
-    places = [(one, np.flatnonzero(ordinals == one)) for one in np.unique(ordinals).tolist()]
-    ids = candidates[_ROW_ID].to_numpy()
-
-    def taken(place: tuple[int, npt.NDArray[np.intp]]) -> pa.Table:
-        ordinal, positions = place
-        leaf = by_ordinal[ordinal]
-        distinct, inverse = np.unique(ids[positions], return_inverse=True)
-        return _opened(plan, leaf).take_rows(views, distinct.tolist()).take(inverse)
-
-    tables = list(at_once(taken, places))
+    places, tables = _taken(plan, leaves, candidates, views)
     incomplete: set[int] = set()
     if plan.may_have_null_elements:
         for (ordinal, _), rows in zip(places, tables, strict=True):
@@ -319,3 +346,24 @@ def take(
     if plan.is_batch:
         rows = rows.add_column(0, QUERY_INDEX, candidates[QUERY_INDEX.name])
     return rows, incomplete
+
+
+_Place: TypeAlias = "tuple[int, npt.NDArray[np.intp]]"
+
+
+def _taken(
+    plan: SearchPlan, leaves: Sequence[SearchLeaf], candidates: pa.Table, views: LeafViews
+) -> tuple[list[_Place], list[pa.Table]]:
+    """Read rows leaf by leaf; each place is a leaf's ordinal, and which of the rows are its."""
+    by_ordinal = {leaf.ordinal: leaf for leaf in leaves}
+    ordinals = candidates[_LEAF].to_numpy()
+    places = [(one, np.flatnonzero(ordinals == one)) for one in np.unique(ordinals).tolist()]
+    ids = candidates[_ROW_ID].to_numpy()
+
+    def taken(place: _Place) -> pa.Table:
+        ordinal, positions = place
+        distinct, inverse = np.unique(ids[positions], return_inverse=True)
+        source = _opened(plan, by_ordinal[ordinal])
+        return source.take_rows(views, distinct.tolist()).take(inverse)
+
+    return places, list(at_once(taken, places))
