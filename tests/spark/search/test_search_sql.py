@@ -131,6 +131,13 @@ def test_a_join_with_the_nearest_rows_is_that_of_spark(
             assert "MapInArrow" in ours._jdf.queryExecution().toString()
             assert "MapInArrow" not in plain._jdf.queryExecution().toString()
             assert ours.collect() == plain.collect(), (ranking, chosen)
+    # Both sides have columns of the same names.
+    itself = f"""SELECT q.id, d.id FROM {docs} q {kind} JOIN {docs} d {mode} NEAREST 1
+    BY DISTANCE vector_l2_distance(q.v, d.v)"""
+    found = {row[0]: row[1] for row in spark.sql(itself).collect()}
+    assert found == {i: i for i in range(ROWS) if i % 100 != 99} | (
+        dict.fromkeys(range(99, ROWS, 100)) if kind else {}
+    )
 
 
 @pytest.mark.spark

@@ -1,11 +1,11 @@
 package dev.pennon.spark.search;
 
-import static dev.pennon.spark.compat.Sequences.appended;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.Columns;
+import dev.pennon.spark.compat.Sequences;
 import dev.pennon.spark.replies.Replies;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerInterpreter;
@@ -29,6 +29,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.NearestByJoin;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 
@@ -93,14 +94,20 @@ record NearestJoin(Expression query, AttributeReference vector, String metric) {
     request.put("exact", !join.approx());
     request.put("keeps_unmatched", join.joinType() != Inner$.MODULE$);
     request.set("where", Messages.strings(table.where()));
-    request.set("columns", Messages.strings(schemaOf(items(join.right().output())).fieldNames()));
+    List<String> columns = items(join.right().output()).stream().map(Attribute::name).toList();
+    request.set("columns", Messages.strings(columns));
     request.set("schema", Messages.parse(joined.json()));
     return Replies.answer(request, PlanNearestReply.class);
   }
 
   private LogicalPlan mapped(NearestByJoin join, PlanNearestReply reply, StructType joined) {
-    NamedExpression last = Columns.named(query, "query", NamedExpression.newExprId());
-    LogicalPlan left = new Project(appended(join.left().output(), last), join.left());
+    List<Expression> given = new ArrayList<>(items(join.left().output()));
+    given.add(query);
+    List<NamedExpression> asked = new ArrayList<>();
+    for (Expression value : given) {
+      asked.add(Columns.named(value, name(asked.size()), NamedExpression.newExprId()));
+    }
+    LogicalPlan left = new Project(sequence(asked), join.left());
     List<Object> command = new ArrayList<>();
     for (byte one : Base64.getDecoder().decode(reply.function())) {
       command.add(one);
@@ -121,9 +128,11 @@ record NearestJoin(Expression query, AttributeReference vector, String metric) {
             PythonEvalType.SQL_MAP_ARROW_ITER_UDF(),
             true,
             NamedExpression.newExprId());
-    List<Attribute> found =
-        items(join.output()).stream().map(Attribute::newInstance).toList();
-    LogicalPlan mapped = new MapInArrow(function, sequence(found), left, false, Option.empty());
+    List<AttributeReference> found = new ArrayList<>();
+    for (StructField field : joined.fields()) {
+      found.add(Columns.column(field.name(), field.dataType(), true));
+    }
+    LogicalPlan mapped = new MapInArrow(function, Sequences.<Attribute>sequence(found), left, false, Option.empty());
     List<NamedExpression> renamed = new ArrayList<>();
     for (int at = 0; at < found.size(); at++) {
       Attribute known = join.output().apply(at);
@@ -135,8 +144,13 @@ record NearestJoin(Expression query, AttributeReference vector, String metric) {
   private static StructType schemaOf(List<Attribute> columns) {
     StructType schema = new StructType();
     for (Attribute column : columns) {
-      schema = schema.add(column.name(), column.dataType(), true);
+      schema = schema.add(name(schema.size()), column.dataType(), true);
     }
     return schema;
+  }
+
+  /** Both sides may have columns of one name, which PySpark tells apart by their names. */
+  private static String name(int place) {
+    return "c" + place;
   }
 }
