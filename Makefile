@@ -26,7 +26,7 @@ OLDER_TESTS := $(JOIN_TESTS) $(addprefix tests/spark/, read/test_queries.py read
 # What runs on a store as it does on a disk, and what of it on executors that are processes of their own.
 STORE_CLUSTER_TESTS := $(addprefix tests/spark/, joins/test_joins.py write streams catalog/test_maintenance.py)
 STORE_TESTS := $(addprefix tests/spark/, catalog joins write streams read/test_queries.py) \
-    $(addprefix tests/, maintenance namespace transaction streams)
+    $(addprefix tests/, maintenance namespace/test_python_api.py namespace/test_python_row_changes.py)
 # Tests of what is computed from values: they write few files, and start no process.
 VALUE_TESTS := $(addprefix tests/, architecture caching conformance grouping planning predicate pushdown spec transforms)
 GRADLE = gradle --no-daemon --offline --quiet -PpysparkJars="$$($(BIN)/python -c 'import pyspark, os; print(os.path.join(pyspark.__path__[0], "jars"))')"

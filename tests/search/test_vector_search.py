@@ -18,10 +18,10 @@ from pennon.errors import (
     LeafMissing,
     NotVectorColumn,
     PredicateNotEvaluable,
+    QueryDimensionMismatch,
     QueryVectorRefused,
     SearchOptionRefused,
     UnknownColumn,
-    VectorDimensionMismatch,
 )
 from pennon.namespace import PartitionedNamespace
 from pennon.search import nearest_rows
@@ -244,9 +244,9 @@ def test_what_cannot_be_searched_is_told_in_one_sentence(tmp_path: Path) -> None
     columns = schema(pa.float32()).append(pa.field("l", pa.list_(pa.float32())))
     table = pennon.create(tmp_path / "t", columns, partition_by=["tenant"])
     table.append([{"id": 1, "tenant": "a", "v": QUERY, "l": QUERY}])
-    with pytest.raises(VectorDimensionMismatch, match=r"has 2 elements, .* have 6"):
+    with pytest.raises(QueryDimensionMismatch, match=r"has 2 elements, .* have 6"):
         table.search([1.0, 2.0]).to_arrow()
-    with pytest.raises(VectorDimensionMismatch, match="has 5 elements"):
+    with pytest.raises(QueryDimensionMismatch, match="has 5 elements"):
         table.search([QUERY, QUERY[:5]]).to_arrow()
     with pytest.raises(NotVectorColumn, match=r"'l\.arrow\.fixed-size-list\.size'"):
         table.search(QUERY, "l").to_arrow()

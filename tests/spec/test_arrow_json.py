@@ -8,11 +8,18 @@ import lance
 import lance_namespace
 import pyarrow as pa
 import pytest
+from lance.blob import blob_field
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DescribeTableRequest
 from lance_namespace_urllib3_client.models import JsonArrowDataType
 
 from pennon.errors import InvalidArrowJson
-from pennon.spec.arrow_json import field_from_json, field_to_json, type_from_json, type_to_json
+from pennon.spec.arrow_json import (
+    BLOB,
+    field_from_json,
+    field_to_json,
+    type_from_json,
+    type_to_json,
+)
 
 TYPES = [
     pa.null(),
@@ -120,3 +127,20 @@ def test_field_metadata_and_nullability_survive() -> None:
     assert back.equals(field, check_metadata=True)
     with pytest.raises(InvalidArrowJson, match="nullable"):
         field_from_json({"name": "a", "nullable": "yes", "type": {"type": "int8"}})
+
+
+def test_extension_types_are_their_storage_with_their_name() -> None:
+    tensor = field_to_json(pa.field("t", pa.fixed_shape_tensor(pa.float32(), [2, 1])))
+    assert tensor["type"] == type_to_json(pa.list_(pa.float32(), 2))
+    assert tensor["metadata"] == {
+        "ARROW:extension:name": "arrow.fixed_shape_tensor",
+        "ARROW:extension:metadata": '{"shape":[2,1]}',
+    }
+    for blob in (blob_field("b"), pa.field("b", pa.binary(), metadata={BLOB: b"true"})):
+        written = field_to_json(blob)
+        assert written["type"] == {"type": "large_binary"}
+        assert written["metadata"] == {"lance-encoding:blob": "true"}
+    struct = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
+    named = {"ARROW:extension:name": "lance.blob.v2"}
+    others = {**field_to_json(pa.field("b", struct)), "metadata": named}
+    assert field_to_json(field_from_json(others)) == written

@@ -217,6 +217,16 @@ class FragmentTime(PennonError, condition="CANNOT_PARSE_TIMESTAMP", sql_state="2
     )
 
 
+class FragmentCalendar(PennonError, condition="DATETIME_OVERFLOW", sql_state="22008"):
+    """A time is of a year that DataFusion's calendar has not."""
+
+    template = (
+        "Cannot compute a part of the query: a time lies beyond the years -262143 to 262142, with"
+        " which workers compute ({why}). Leave it out, or set the catalog's option execution to"
+        " spark."
+    )
+
+
 class FragmentPart(PennonError, condition="INVALID_ARRAY_INDEX", sql_state="22003"):
     """A split text has fewer parts than one is asked for, as under ANSI in Spark itself."""
 
@@ -397,6 +407,13 @@ TableChangesRefused = condition(
     " table_changes('lance.shop.orders', 3, 9) or table_changes('lance.shop.orders', '2025-01-02"
     " 03:04:05'): a first and a last version, or times as texts; the last may be left out.",
 )
+SearchCallRefused = condition(
+    "SEARCH_CALL_REFUSED",
+    "22023",
+    "Cannot search {table} by {function}: {why}. Write {function}('shop.orders', query_vector =>"
+    " array(0.5, …)) or {function}(TABLE(SELECT * FROM lance.shop.orders WHERE …), …); every"
+    " argument is a constant.",
+)
 TimeUnknown = condition(
     "TIME_UNKNOWN",
     "22023",
@@ -509,6 +526,7 @@ RAISED_BY_THE_JAR: Final[tuple[type[PennonError], ...]] = (
     TableOutsideOfCatalog,
     AnalyzeTablesNotSupported,
     TableChangesRefused,
+    SearchCallRefused,
     TimeUnknown,
     ReadOptionOfStreams,
     StatementNotExplained,

@@ -140,8 +140,9 @@ RootNotFound = condition(
 UnknownImplementation = condition(
     "UNKNOWN_IMPLEMENTATION",
     "42704",
-    "Cannot start catalog {catalog}: {implementation} is no lance_namespace implementation that"
-    " can be loaded ({why}). Leave the option implementation out for the directory namespace.",
+    "Cannot start catalog {catalog} with the implementation {implementation}: {why}. Name one"
+    " of lance_namespace, with its options as spark.sql.catalog.{catalog}.namespace.* or"
+    " namespace_options; without one it is the directory namespace.",
 )
 
 
@@ -150,7 +151,7 @@ class CatalogRefused(PennonError, condition="CATALOG_REFUSED", sql_state="58030"
 
     template = (
         "Cannot {action} {object}: the namespace implementation refused with {reason}. Check the"
-        " root and its access rights."
+        " root, or the service and its address, and the access rights."
     )
 
 
@@ -456,8 +457,8 @@ class NotVectorColumn(PennonError, condition="NOT_A_VECTOR_COLUMN", sql_state="4
     )
 
 
-VectorDimensionMismatch = condition(
-    "VECTOR_DIMENSION_MISMATCH",
+QueryDimensionMismatch = condition(
+    "QUERY_DIMENSION_MISMATCH",
     "22000",
     "Cannot search {table} by {column}: the query has {given} elements, and the column's vectors"
     " have {expected}. Give {expected} numbers, of the same model as the column's.",
@@ -494,6 +495,12 @@ class IndexRefused(PennonError, condition="INDEX_REFUSED", sql_state="0A000"):
     """An index cannot be of such a kind, or of such a column."""
 
     template = "Cannot create index {name} on {table}: {why}. {advice}."
+
+
+class IndexSyntax(PennonError, condition="INDEX_SYNTAX", sql_state="42601"):
+    """A statement about an index is not understood."""
+
+    template = "Cannot parse {text}: {why}. Write {form}."
 
 
 IndexOptionRefused = condition(

@@ -32,6 +32,7 @@ from pennon.maintenance.rollback import ROLLBACK, ROLLBACK_TO_TIMESTAMP
 from pennon.maintenance.statistics import ANALYZE
 from pennon.maintenance.vacuum import VACUUM
 from pennon.manifest.table_identity import MODES
+from pennon.search import refresh_indexes
 from pennon.transaction.mode_change import ChangedMode, set_transaction_mode
 
 if TYPE_CHECKING:
@@ -80,6 +81,26 @@ def _changes(
     return tuple(told_changes(read_changes(end, start, list(key))))
 
 
+def _refresh_indexes(
+    catalog: Catalog, identifier: Name, *, indexes: Sequence[str] = ()
+) -> tuple[tuple[int], ...]:
+    """Build indexes for rows that came after them.
+
+    Args:
+        catalog: The catalog.
+        identifier: The table.
+        indexes: Which; left out, all.
+    """
+    table = load(catalog, identifier)
+    return ((refresh_indexes(table.snapshot, table.name, list(indexes) or None),),)
+
+
+_REFRESH_INDEXES: Final = Procedure(
+    _refresh_indexes,
+    "Build the indexes of a table for rows that came after them.",
+    (Column("version", "long"),),
+    name="refresh_indexes",
+)
 SET_TRANSACTION_MODE: Final = Procedure(
     set_transaction_mode,
     "Make the transactions of a table strong or weak; its rows stay where they are.",
@@ -130,6 +151,7 @@ PROCEDURES: Final[Mapping[str, Procedure[Any]]] = {
         REWRITE_PARTITIONS,
         _REGISTER_TABLE,
         _CHANGES,
+        _REFRESH_INDEXES,
         ROLLBACK,
         ROLLBACK_TO_TIMESTAMP,
         SET_TRANSACTION_MODE,
@@ -221,12 +243,12 @@ def call(
                 catalog=catalog,
                 identifier=identifier,
                 location=_location(catalog, identifier) if called.takes("location") else None,
-                storage_options=catalog.storage,
+                storage_options=catalog.storage_of(identifier),
                 time_zone=time_zone,
             )
             rows = called.told_rows(result, checked)
     except NamespaceHasNoManifest as error:
-        plain_dataset(_location(catalog, identifier), catalog.storage, error)
+        plain_dataset(_location(catalog, identifier), catalog.storage_of(identifier), error)
         raise PlainDatasetRefused(procedure=called.name, table=full) from error
     # A dry run changes nothing, and what it looks at may be too damaged to be read.
     is_changed = called.renews_table and checked.get("dry_run") is not True

@@ -1,8 +1,11 @@
-"""The protocol of a metadata table: its columns, and its rows for a snapshot."""
+"""The protocol of a metadata table: its columns, and its rows for a snapshot.
+
+A search is one, too: what the call of a table function finds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +14,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pennon.manifest import Snapshot
 
-__all__ = ["MetadataTable", "Selection"]
+__all__ = ["MetadataTable", "SearchCall", "Selection"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +45,18 @@ class MetadataTable:
     schema: Callable[[Snapshot], pa.Schema]
     rows: Callable[[Snapshot, Selection], Iterator[pa.Table]]
     needs_manifest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCall:
+    """A call of a function that searches.
+
+    Args:
+        function: Its name in SQL.
+        arguments: Their values as JSON, by name; by place, from 0, where none is written.
+        where: Spark SQL of conditions that stand on the table itself.
+    """
+
+    function: str
+    arguments: Mapping[str, str]
+    where: tuple[str, ...] = ()

@@ -146,13 +146,16 @@ def connect(
     *,
     storage_options: Mapping[str, str] | None = None,
     implementation: str = "dir",
+    namespace_options: Mapping[str, str] | None = None,
 ) -> Lake:
     """Connect to a lake; ``pennon.connect`` is this function.
 
     Args:
         root: The folder or URL under which the namespaces are; what ``pennon.spark`` calls root.
         storage_options: Given to Lance; never printed.
-        implementation: Name of a ``lance_namespace`` implementation.
+        implementation: Name of a ``lance_namespace`` implementation, or its class by its path.
+        namespace_options: Handed to the implementation: ``uri`` and ``header.…`` of a service.
+            The root is where new tables are made; others are where the implementation says.
 
     Example:
         >>> import pennon, tempfile
@@ -165,9 +168,9 @@ def connect(
         >>> lake.load_table("shop.orders").version
         2
     """
-    return Lake(
-        Catalog("lance", stated_place(root, "root"), implementation, dict(storage_options or {}))
-    )
+    place, storage = stated_place(root, "root"), dict(storage_options or {})
+    options = dict(namespace_options or {})
+    return Lake(Catalog("lance", place, implementation, storage, namespace=options))
 
 
 @checked_methods

@@ -14,7 +14,7 @@ from pennon.arguments import as_names, check_least, checked_methods
 from pennon.catalog.columns.spark_types import arrow_type, declarations, spark_schema
 from pennon.catalog.layouts.stored_tables import check_is_there, missed_by_name
 from pennon.catalog.partitioning import partitioned_by
-from pennon.catalog.table_name import by_name
+from pennon.catalog.table_name import by_name, storage_of
 from pennon.catalog.tables.loaded_table import (
     Table,
     load,
@@ -398,7 +398,9 @@ class OpenTable:
             >>> letters.maintenance.check().is_valid
             True
         """
-        return Maintenance(self.name, self.location, self._catalog.storage, self._follow)
+        return Maintenance(
+            self.name, self.location, storage_of(self._catalog, self.name), self._follow
+        )
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """List the commits that made the versions of the table that can still be read.
@@ -422,10 +424,10 @@ class OpenTable:
         """
         check_least("history", "limit", limit, 0)
         if not self._table.stored.has_manifest:
-            check_is_there(self.name, self.location, self._catalog.storage)
+            check_is_there(self.name, self.location, storage_of(self._catalog, self.name))
             return dataset_history(self.snapshot.manifest, self.location, limit=limit)
-        with missed_by_name(self.name, self.location, self._catalog.storage):
-            return history(self.location, self._catalog.storage, limit=limit)
+        with missed_by_name(self.name, self.location, storage_of(self._catalog, self.name)):
+            return history(self.location, storage_of(self._catalog, self.name), limit=limit)
 
     def tags(self) -> dict[str, Tag]:
         """Give the tags of the table: ``version``, ``set_at`` and ``retain`` of each, by name.
@@ -440,7 +442,7 @@ class OpenTable:
         """
         tags = tags_of(self.snapshot.manifest)
         if not tags:  # as of a folder that is gone
-            check_is_there(self.name, self.location, self._catalog.storage)
+            check_is_there(self.name, self.location, storage_of(self._catalog, self.name))
         return tags
 
     def snapshots(self) -> pa.Table:
@@ -527,10 +529,10 @@ class OpenTable:
             >>> letters.metadata("partitions").num_rows
             0
         """
-        with missed_by_name(self.name, self.location, self._catalog.storage):
+        with missed_by_name(self.name, self.location, storage_of(self._catalog, self.name)):
             rows = read_metadata_table(self._table, name)
         if not rows.num_rows:  # as of a folder that is gone
-            check_is_there(self.name, self.location, self._catalog.storage)
+            check_is_there(self.name, self.location, storage_of(self._catalog, self.name))
         return rows
 
     def refresh(self) -> Self:

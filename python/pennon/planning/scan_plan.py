@@ -389,10 +389,10 @@ def plan_scan(
     given = _given(snapshot, predicate, time_zone, with_metadata=with_metadata)
     bound = without_contradiction(all_of(given))
     parts = conjuncts(bound)
-    texts = [predicate] if isinstance(predicate, str) else list(predicate or ())
-    asked = tuple(map(str, texts)), time_zone, by_statistics, with_metadata
-    key = replace(snapshot.key, detail=asked)
+    texts = [predicate] if isinstance(predicate, str | exp.Expression) else list(predicate or ())
     is_told = all(isinstance(text, str) for text in texts)
+    asked = tuple(texts) if is_told else (), time_zone, by_statistics, with_metadata
+    key = replace(snapshot.key, detail=asked)
     chosen = _CHOSEN.peek(key) if is_told else None
     if chosen is None:
         chosen = _chosen(snapshot, parts, by_statistics=by_statistics)

@@ -141,7 +141,7 @@ def plan_search(
     *,
     column: str | None = None,
     k: int = 10,
-    where: str | None = None,
+    where: str | Sequence[str] | None = None,
     metric: str | None = None,
     exact: bool = False,
     nprobes: int | None = None,
@@ -157,7 +157,7 @@ def plan_search(
         q: A vector, or several.
         column: The column that is searched; None for the only one that has vectors.
         k: How many rows are found for each query, at most.
-        where: A condition in Spark SQL that rows have to satisfy before the nearest are chosen.
+        where: Conditions in Spark SQL that rows have to satisfy before the nearest are chosen.
         metric: ``l2``, ``cosine``, ``dot`` or ``hamming``; None for that of the column's index.
         exact: Whether no index is asked.
         nprobes: How many parts of an index are looked into at least.
@@ -169,7 +169,7 @@ def plan_search(
     Raises:
         NotVectorColumn: The column has no vectors.
         QueryVectorRefused: A query is no vector.
-        VectorDimensionMismatch: A query has another number of elements than the column's vectors.
+        QueryDimensionMismatch: A query has another number of elements than the column's vectors.
         SearchOptionRefused: A number is less than one, or a metric is not known.
         PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
     """

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from pennon.errors import (
     NotVectorColumn,
+    QueryDimensionMismatch,
     QueryVectorRefused,
     SearchOptionRefused,
     UnknownColumn,
-    VectorDimensionMismatch,
 )
 from pennon.planning.binding.source_columns import resolve_column
 from pennon.spec.column_names import column_path
@@ -135,7 +135,7 @@ def query_vectors(q: object, column: pa.Field, table: str) -> tuple[npt.NDArray[
 
     Raises:
         QueryVectorRefused: It has NULL or NaN, or is something else.
-        VectorDimensionMismatch: It has another number of elements than the column's vectors.
+        QueryDimensionMismatch: It has another number of elements than the column's vectors.
     """
     element, dimension = column.type.value_type, column.type.list_size
     if isinstance(q, pa.Array | pa.ChunkedArray):
@@ -150,7 +150,7 @@ def query_vectors(q: object, column: pa.Field, table: str) -> tuple[npt.NDArray[
             numbers = np.asarray(q, np.float64)
             sizes = {numbers.shape[-1]} if numbers.ndim else set()
         for given in sizes - {dimension, 0}:
-            raise VectorDimensionMismatch(
+            raise QueryDimensionMismatch(
                 table=table, column=column.name, given=given, expected=dimension
             )
         with np.errstate(over="ignore", invalid="ignore"):

@@ -387,6 +387,7 @@ def field_to_json(field: pa.Field) -> dict[str, object]:
 
     Spec: "Schema", Appendix A.
     """
+    field = storage_field(field)
     written: dict[str, object] = {
         "name": field.name,
         "nullable": field.nullable,
@@ -567,9 +568,10 @@ def field_from_json(written: object, where: str = "field") -> pa.Field:
         raise InvalidArrowJson(
             where=f"{where}.metadata", actual=repr(metadata), expected="an object of strings"
         )
-    return pa.field(
+    read = pa.field(
         name,
         type_from_json(written.get("type"), f"{where}.type"),
         nullable=nullable,
         metadata={str(key): str(value) for key, value in metadata.items()} if metadata else None,
     )
+    return storage_field(read)  # others may write a blob as the struct that Lance has for it

@@ -34,14 +34,12 @@ from pennon.catalog.columns.spark_types import (
     length_limit,
 )
 from pennon.catalog.configured_catalog import Catalog
-from pennon.catalog.ddl.statement_advice import check_counted_columns, check_names, not_supported
+from pennon.catalog.ddl.statement_advice import check_named_columns, check_names, not_supported
 from pennon.catalog.ddl.table_statement import (
     STATEMENT,
     OrderChange,
-    change_tag,
-    is_about_names,
+    run_statement,
     statement_of,
-    tag_change_of,
 )
 from pennon.catalog.partitioning import FieldChange, evolved_spec, partitioned_by_columns
 from pennon.catalog.table_name import by_name
@@ -449,9 +447,7 @@ def alter_table(
     statement = _statement(changes)
     if statement is not None:
         _check_meaning(catalog, identifier, statement)
-        if is_about_names(unquote(statement)):
-            name = catalog.full_name(identifier)
-            change_tag(catalog, identifier, tag_change_of(unquote(statement), name))
+        if run_statement(catalog, identifier, unquote(statement)):
             return load(catalog, identifier)
         match statement_of(statement):
             case FieldChange() as asked:
@@ -471,7 +467,7 @@ def alter_table(
         before = table.snapshot
         is_same = changed.schema is before.schema
         check_names(table.name, changed.properties)
-        check_counted_columns(table.name, changed.properties, changed.schema)
+        check_named_columns(table.name, changed.properties, changed.schema)
         properties = checked_order(changed.properties, changed.schema)
         check_isolation(properties)
         check_row_change_modes(properties)

@@ -39,6 +39,7 @@ import sqlglot
 from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
 
+from pennon.catalog.ddl.index_statement import change_index, is_about_indexes
 from pennon.catalog.partitioning import FieldChange
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import (
@@ -63,6 +64,7 @@ __all__ = [
     "TagChange",
     "change_tag",
     "is_about_names",
+    "run_statement",
     "statement_of",
     "tag_change_of",
 ]
@@ -101,6 +103,29 @@ class TagChange:
     retain: timedelta | None = None
     if_not_exists: bool = False
     if_exists: bool = False
+
+
+def run_statement(catalog: Catalog, identifier: Name, text: str) -> bool:
+    """Run a statement about a tag or an index, which changes no column or property.
+
+    Args:
+        catalog: The catalog.
+        identifier: The table.
+        text: What stands behind the table's name.
+
+    Returns:
+        Whether it is such a statement.
+
+    Raises:
+        PennonError: As of ``change_tag`` and ``change_index``.
+    """
+    if is_about_indexes(text):
+        change_index(catalog, identifier, text)
+    elif is_about_names(text):
+        change_tag(catalog, identifier, tag_change_of(text, catalog.full_name(identifier)))
+    else:
+        return False
+    return True
 
 
 def is_about_names(text: str) -> bool:

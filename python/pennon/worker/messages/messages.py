@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.manifest.format.rows import CommitIdentity
+from pennon.metadata_tables.metadata_table import SearchCall
 
 JsonObject = Mapping[str, object]
 
@@ -298,6 +299,41 @@ class LoadChanges(NamedTableRequest):
     compute_updates: bool
     deduplication: str
     options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSearch(NamedTableRequest):
+    """``FROM vector_search(t, …)``: what a search of a table finds, as a table."""
+
+    op: ClassVar[str] = "load_search"
+    version: str | None
+    search: SearchCall
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNearest(TableRequest):
+    """``JOIN t NEAREST k BY …``: rows of ``table`` beside those of a stream.
+
+    ``schema`` is Spark's of the whole join, of which the last columns are ``columns`` of the table.
+    """
+
+    op: ClassVar[str] = "plan_nearest"
+    column: str
+    metric: str
+    k: int
+    exact: bool
+    keeps_unmatched: bool
+    where: tuple[str, ...]
+    columns: tuple[str, ...]
+    schema: object
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNearestReply:
+    """The join as PySpark's own function over Arrow batches: its pickle in Base64."""
+
+    function: str
+    python: str
 
 
 @dataclass(frozen=True, slots=True)

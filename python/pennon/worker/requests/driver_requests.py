@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -25,12 +27,21 @@ from pennon.catalog.tables.loaded_table import (
     reopen_newest,
 )
 from pennon.catalog.upstream.namespace_requests import described_properties
-from pennon.errors import MalformedMessage, NamespaceNotFound, TableNotFound, UnsupportedTableChange
+from pennon.errors import (
+    MalformedMessage,
+    NamespaceNotFound,
+    PredicateNotEvaluable,
+    TableNotFound,
+    UnsupportedTableChange,
+)
 from pennon.execution import BatchStream
 from pennon.maintenance.procedures import PROCEDURES, find_procedure
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection, tables_of
 from pennon.metadata_tables.changes_table import ChangeRange, change_feed
+from pennon.metadata_tables.metadata_table import SearchCall
+from pennon.search import NearestJoin, plan_search, search_table
+from pennon.search.vectors import is_vector
 from pennon.spec.column_names import listed_columns
 from pennon.streams import StreamOptions, StreamPosition, batch_end, batch_start, planned_batch
 from pennon.worker.messages import messages as m
@@ -48,7 +59,7 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.worker.wire.framing import FrameSocket
 
-__all__ = ["load_changes", "read_metadata"]
+__all__ = ["load_changes", "load_search", "read_metadata"]
 
 # Handlers of requests about metadata tables.
 
@@ -157,6 +168,46 @@ def load_changes(request: LoadChanges) -> m.TableReply:
     return _described(request.catalog, table, change_feed(changes), changes)
 
 
+def load_search(request: m.LoadSearch) -> m.TableReply:
+    """Answer ``load_search``."""
+    table = load(request.catalog, request.identifier, request.version)
+    definition = search_table(request.search, table.name)
+    return _described(request.catalog, table, definition, search=request.search)
+
+
+def plan_nearest(request: m.PlanNearest) -> m.PlanNearestReply:
+    """Answer ``plan_nearest``."""
+    # PySpark's, where Spark is: nothing else here needs it.
+    from pyspark.serializers import CloudPickleSerializer  # noqa: PLC0415
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    token = TableToken.from_json(request.table)
+    snapshot = snapshot_of(request.catalog, token)
+    vector = snapshot.schema.arrow.field(request.column)
+    if not is_vector(vector.type):
+        return m.PlanNearestReply("", "")
+    try:
+        plan = plan_search(
+            snapshot,
+            [0] * vector.type.list_size,
+            column=request.column,
+            k=request.k,
+            where=request.where,
+            metric=request.metric,
+            exact=request.exact,
+            columns=request.columns,
+            table=token.name,
+        )
+    except PredicateNotEvaluable:
+        return m.PlanNearestReply("", "")
+    given = StructType.fromJson(request.schema)
+    join = NearestJoin(plan, token.name, request.keeps_unmatched, to_arrow_schema(given))
+    pickled = CloudPickleSerializer().dumps((join, given))
+    major, minor, *_ = sys.version_info
+    return m.PlanNearestReply(base64.b64encode(pickled).decode(), f"{major}.{minor}")
+
+
 def refuse_change(request: m.NamedTableRequest, change: str, advice: str) -> None:
     """Raise where a name whose table is to be changed is a metadata table's.
 
@@ -189,6 +240,7 @@ def _described(
     table: Table,
     definition: MetadataTable,
     changes: ChangeRange | None = None,
+    search: SearchCall | None = None,
 ) -> m.TableReply:
     snapshot, has_time = table.snapshot, catalog.has_time
     columns = definition.schema(snapshot)
@@ -196,7 +248,7 @@ def _described(
         table.name, snapshot.location, snapshot.version, snapshot.layout, table.identity
     )
     return m.TableReply(
-        MetadataToken(definition.name, of_table, changes).to_json(),
+        MetadataToken(definition.name, of_table, changes, search).to_json(),
         f"{table.name}.{definition.name}",
         shown_columns(columns, has_time=has_time),
         hidden_columns(columns, has_time=has_time),
@@ -215,9 +267,14 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     message = decode(ReadMetadata, request)
     asked = decode(MetadataRows, _object(message.split))
     STORAGE_OPTION_VALUES.remember(asked.catalog.storage)
+    STORAGE_OPTION_VALUES.remember(asked.catalog.namespace)
     token = MetadataToken.from_json(message.table)
-    changes = token.changes
-    definition = METADATA_TABLES[token.metadata] if changes is None else change_feed(changes)
+    if token.search is not None:
+        definition = search_table(token.search, token.of.name)
+    elif token.changes is not None:
+        definition = change_feed(token.changes)
+    else:
+        definition = METADATA_TABLES[token.metadata]
     snapshot = snapshot_of(asked.catalog, token.of)
     selection = Selection(asked.columns, asked.predicates)
     stream = _stream(token.of.name, definition, snapshot, selection)

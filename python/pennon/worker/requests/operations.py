@@ -56,6 +56,8 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.ListTables, driver.list_tables),
     (m.LoadTable, driver.load_table),
     (LoadChanges, load_changes),
+    (m.LoadSearch, driver.load_search),
+    (m.PlanNearest, driver.plan_nearest),
     (m.CreateTable, driver.create_table),
     (m.StageTable, driver.stage_table),
     (m.PublishTable, driver.publish_table),
@@ -89,6 +91,8 @@ REPEATABLE: tuple[Any, ...] = (
     m.ListTables,
     m.LoadTable,
     LoadChanges,
+    m.LoadSearch,
+    m.PlanNearest,
     s.PlanScan,
     s.ListSplits,
     s.PackSplits,
@@ -119,6 +123,7 @@ def _answer(
 ) -> None:
     decoded = decode(message, request)
     STORAGE_OPTION_VALUES.remember(decoded.catalog.storage)
+    STORAGE_OPTION_VALUES.remember(decoded.catalog.namespace)
     _check_options(decoded.catalog)
     reply = answer(decoded)
     if not isinstance(reply, tuple):

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "70b7da1929bc"
+PROTOCOL: Final = "ae8911884852"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

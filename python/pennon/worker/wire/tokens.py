@@ -25,6 +25,7 @@ from pennon.leaf import WriteTarget
 from pennon.leaf.read.row_keys import RowKeys
 from pennon.manifest.table_layout import TableLayout
 from pennon.metadata_tables.changes_table import ChangeRange
+from pennon.metadata_tables.metadata_table import SearchCall
 from pennon.planning.leaf_constants import CONSTANTS
 from pennon.spec.schema import children_of, with_children
 from pennon.transforms.evaluation import INT64_DIGITS, low_halves
@@ -281,11 +282,13 @@ class MetadataToken(Token):
         metadata: Its name: ``partitions``.
         of: The table.
         changes: Which changes are read of it, for a change feed.
+        search: What is searched in it, for a function of that name.
     """
 
     metadata: str
     of: TableToken
     changes: ChangeRange | None = None
+    search: SearchCall | None = None
 
 
 @dataclass(frozen=True, slots=True)

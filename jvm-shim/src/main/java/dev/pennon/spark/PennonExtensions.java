@@ -3,6 +3,8 @@ package dev.pennon.spark;
 import dev.pennon.spark.compat.ScanLinks;
 import dev.pennon.spark.plan.DerivedKeyRule;
 import dev.pennon.spark.plan.JoinPlanning;
+import dev.pennon.spark.search.NearestJoinRule;
+import dev.pennon.spark.search.SearchFunctions;
 import dev.pennon.spark.statements.AnalyzeTablesRule;
 import dev.pennon.spark.statements.ForeignTableRule;
 import dev.pennon.spark.statements.MissingPathRule;
@@ -44,10 +46,12 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
     extensions.injectPostHocResolutionRule(session -> new ShownTablesRule());
     extensions.injectPostHocResolutionRule(session -> new ForeignTableRule());
     extensions.injectPostHocResolutionRule(session -> new AnalyzeTablesRule());
+    extensions.injectPostHocResolutionRule(session -> new NearestJoinRule());
     extensions.injectPlanNormalizationRule(session -> new OneVersionRule());
     extensions.injectOptimizerRule(DerivedKeyRule::installedIn);
     extensions.injectQueryStagePrepRule(session -> new ScanLinks());
     JoinPlanning.injectInto(extensions);
+    SearchFunctions.injectInto(extensions);
     // While Spark goes on with the session, whose first query finds the worker ready.
     String catalog = PennonCatalog.class.getName();
     if (Stream.of(SparkEnv.get().conf().getAll()).anyMatch(entry -> entry._2().equals(catalog))) {

@@ -97,6 +97,21 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
             .loadedBy(Columns.quoted(name()) + "." + identifier);
   }
 
+  /** What a function finds in a table, as a table. */
+  public final Table searched(
+      Identifier identifier,
+      String version,
+      String function,
+      Map<String, String> arguments,
+      List<String> where) {
+    ObjectNode search = Messages.object().put("function", function);
+    search.set("arguments", Messages.strings(arguments));
+    search.set("where", Messages.strings(where));
+    ObjectNode request = worker.request("load_search", identifier).put("version", version);
+    TableReply reply = Replies.answer(request.set("search", search), TableReply.class);
+    return new MetadataTable(reply.handle(worker.described()));
+  }
+
   /** Spark hands over those options of a change feed alone that are named here. */
   @Override
   public final Set<String> changelogStateOptionKeys() {

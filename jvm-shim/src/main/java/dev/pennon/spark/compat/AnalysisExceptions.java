@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.QueryContext;
 import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.catalyst.trees.Origin;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -30,6 +31,17 @@ public final class AnalysisExceptions {
         scala.collection.immutable.Map.from(CollectionConverters.asScala(parameters)),
         new QueryContext[0],
         Option.apply(failure.sqlState()),
-        Option.apply(failure.getMessage()));
+        Option.apply(failure.getMessage())) {
+      // With a place in the query PySpark looks the message up among Spark's own.
+      @Override
+      public AnalysisException withPosition(Origin origin) {
+        return this;
+      }
+
+      @Override
+      public String toString() {
+        return AnalysisException.class.getName() + ": " + failure.getMessage();
+      }
+    };
   }
 }

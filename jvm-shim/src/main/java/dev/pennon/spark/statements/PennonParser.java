@@ -71,7 +71,7 @@ public final class PennonParser implements ParserInterface {
   }
 
   /** The full name of a table of a Pennon catalog, from its name in SQL; empty for all others. */
-  static Optional<String> fullName(SparkSession session, String table) {
+  public static Optional<String> fullName(SparkSession session, String table) {
     List<String> parts;
     try {
       parts = items(session.sessionState().sqlParser().parseMultipartIdentifier(table));

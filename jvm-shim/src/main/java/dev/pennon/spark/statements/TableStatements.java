@@ -34,7 +34,7 @@ final class TableStatements {
       Pattern.compile(
           "((ADD|DROP|REPLACE) ((IF|NOT|EXISTS) )*PARTITION"
               + "|(CREATE|CREATE OR REPLACE|REPLACE|DROP) (TAG|BRANCH)"
-              + "|(SET|DROP) IDENTIFIER FIELDS|WRITE|RECOVER|CLUSTER|PARTITION) ");
+              + "|(CREATE|DROP|REFRESH) INDEX|(SET|DROP) IDENTIFIER FIELDS|WRITE|RECOVER|CLUSTER|PARTITION) ");
 
   /** What stands before the table's name in a statement that only the worker answers. */
   private static final Pattern ANSWERED =
@@ -52,6 +52,12 @@ final class TableStatements {
       Pattern.compile("(CREATE TABLE IF NOT EXISTS|(CREATE|CREATE OR REPLACE|REPLACE) TABLE) ");
 
   private static final Pattern CLONE = Pattern.compile("(SHALLOW|DEEP) CLONE ");
+
+  /** What stands before the name of an index, whose table follows ON. */
+  private static final Pattern INDEX =
+      Pattern.compile("(CREATE|DROP) INDEX (IF (NOT )?EXISTS )?");
+
+  private static final Pattern SHOW_INDEXES = Pattern.compile("SHOW INDEXES (ON|IN|FROM) ");
 
   private static final Pattern LITERAL = Pattern.compile("\\.?['\"0-9]|(?i)(NULL|TRUE|FALSE)$");
 
@@ -71,7 +77,8 @@ final class TableStatements {
    */
   static String inWordsOfSpark(String sql, Function<String, Optional<String>> ours) {
     List<Token> tokens = SqlTokens.of(sql);
-    Optional<String> answered = answered(tokens, ours).or(() -> cloned(tokens, ours));
+    Optional<String> answered =
+        answered(tokens, ours).or(() -> cloned(tokens, ours)).or(() -> indexed(tokens, ours));
     if (answered.isPresent()) {
       return answered.get();
     }
@@ -112,6 +119,31 @@ final class TableStatements {
     boolean isView = tokens.get(0).is("CREATE");
     return ours.apply(name)
         .map(table -> isView ? making(name, text) : "ALTER TABLE " + name + " " + text);
+  }
+
+  /** {@code CREATE INDEX i ON t …} and its like as changes of the table; what SHOW shows is one. */
+  private static Optional<String> indexed(
+      List<Token> tokens, Function<String, Optional<String>> ours) {
+    int shown = wordsOf(SHOW_INDEXES, tokens, 0);
+    int on = shown > 0 ? shown - 1 : wordsOf(INDEX, tokens, 0) + 1;
+    if (on < 2 || on + 1 >= tokens.size() || (shown == 0 && !tokens.get(on).is("ON"))) {
+      return Optional.empty();
+    }
+    int start = tokens.get(on + 1).is("TABLE") ? on + 2 : on + 1;
+    int end = SqlTokens.endOfName(tokens, start);
+    if (end < 0) {
+      return Optional.empty();
+    }
+    String name = SqlTokens.text(tokens.subList(start, end));
+    List<Token> behind = tokens.subList(end, endOfStatement(tokens, end));
+    String rest = behind.isEmpty() ? "" : " " + SqlTokens.text(behind);
+    return ours.apply(name)
+        .map(
+            table ->
+                shown > 0
+                    ? "SELECT * FROM " + table + ".indexes" + rest
+                    : "ALTER TABLE " + name + " "
+                        + asProperty(SqlTokens.text(tokens.subList(0, on)) + rest));
   }
 
   /** {@code CREATE TABLE a SHALLOW CLONE b}, of Delta's, for a table of Pennon. */

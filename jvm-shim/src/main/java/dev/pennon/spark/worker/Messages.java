@@ -36,6 +36,11 @@ public final class Messages {
     return fromBytes(json.getBytes(StandardCharsets.UTF_8));
   }
 
+  /** A value of Java, lists and numbers of every kind among them, as JSON. */
+  public static JsonNode value(Object value) {
+    return MAPPER.valueToTree(value);
+  }
+
   public static String print(JsonNode node) {
     return new String(toBytes(node), StandardCharsets.UTF_8);
   }

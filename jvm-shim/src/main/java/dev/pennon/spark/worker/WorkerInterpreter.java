@@ -13,7 +13,7 @@ import org.apache.spark.sql.internal.SQLConf;
  * PYSPARK_PYTHON; python3. A relative path starts at the working folder of the JVM, which is where
  * Spark unpacks {@code spark.archives} for an executor.
  */
-final class WorkerInterpreter {
+public final class WorkerInterpreter {
   private WorkerInterpreter() {}
 
   static String choose() {
@@ -24,6 +24,13 @@ final class WorkerInterpreter {
             isDriver() ? interpreterOnly(System.getenv("PYSPARK_DRIVER_PYTHON")) : null,
             configured("spark.pyspark.python"),
             System.getenv("PYSPARK_PYTHON"));
+    return candidates.filter(name -> name != null && !name.isBlank()).findFirst().orElse("python3");
+  }
+
+  /** The interpreter of PySpark's own processes beside executors. */
+  public static String ofTasks() {
+    Stream<String> candidates =
+        Stream.of(configured("spark.pyspark.python"), System.getenv("PYSPARK_PYTHON"));
     return candidates.filter(name -> name != null && !name.isBlank()).findFirst().orElse("python3");
   }
 

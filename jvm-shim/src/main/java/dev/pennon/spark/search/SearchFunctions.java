@@ -1,0 +1,148 @@
+package dev.pennon.spark.search;
+
+import static dev.pennon.spark.compat.Sequences.items;
+
+import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.compat.SessionCatalogs;
+import dev.pennon.spark.statements.PennonParser;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.CatalystTypeConverters;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
+import org.apache.spark.sql.catalyst.expressions.FunctionTableSubqueryArgumentExpression;
+import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Option;
+import scala.Tuple3;
+import scala.collection.immutable.Seq;
+
+/**
+ * {@code vector_search('s.t', query_vector => array(…), …)} and its like as table functions: what
+ * the worker finds is a table. The one that is searched is named by a text or by {@code
+ * TABLE(s.t)}, whose WHERE chooses rows before the nearest ones are found.
+ */
+public final class SearchFunctions {
+  private static final List<String> NAMES = List.of("vector_search");
+
+  private SearchFunctions() {}
+
+  /** Makes the functions known to a session. */
+  public static void injectInto(SparkSessionExtensions extensions) {
+    for (String name : NAMES) {
+      extensions.injectTableFunction(
+          new Tuple3<>(
+              new FunctionIdentifier(name),
+              new ExpressionInfo(SearchFunctions.class.getName(), name),
+              arguments -> new Call(name, arguments).relation()));
+    }
+  }
+
+  /** A call whose arguments are resolved. */
+  private static final class Call {
+    private final String function;
+    private final Map<String, String> arguments = new LinkedHashMap<>();
+    private final List<String> where = new ArrayList<>();
+    private PennonCatalog catalog;
+    private Identifier identifier;
+    private String version;
+
+    Call(String function, Seq<Expression> given) {
+      this.function = function;
+      int place = 0;
+      for (Expression argument : items(given)) {
+        if (argument instanceof NamedArgumentExpression named) {
+          take(named.key().toLowerCase(), named.value());
+        } else {
+          take(place == 0 ? "table" : String.valueOf(place - 1), argument);
+          place++;
+        }
+      }
+      if (identifier == null) {
+        throw refused("nothing", "no table is named");
+      }
+    }
+
+    LogicalPlan relation() {
+      Table found = catalog.searched(identifier, version, function, arguments, where);
+      return DataSourceV2Relation.create(found, Option.apply(catalog), Option.apply(identifier));
+    }
+
+    private void take(String name, Expression value) {
+      if (name.equals("table") && value instanceof FunctionTableSubqueryArgumentExpression query) {
+        takeTable(query.plan());
+      } else if (!value.foldable()) {
+        throw refused(value.sql(), "its " + name + " is no constant");
+      } else if (name.equals("table")) {
+        takeName(value);
+      } else if (name.equals("version")) {
+        version = String.valueOf(value.eval(null));
+      } else {
+        Object plain = CatalystTypeConverters.convertToScala(value.eval(null), value.dataType());
+        arguments.put(name, Messages.print(Messages.value(inJava(plain))));
+      }
+    }
+
+    private void takeName(Expression value) {
+      String name = value.eval(null) instanceof UTF8String text ? text.toString() : "";
+      SparkSession session = SparkSession.active();
+      List<String> parts;
+      try {
+        String full =
+            PennonParser.fullName(session, name)
+                .orElseThrow(() -> refused(name, "it is no table of a catalog of Pennon"));
+        parts =
+            items(
+                ((org.apache.spark.sql.classic.SparkSession) session)
+                    .sessionState()
+                    .sqlParser()
+                    .parseMultipartIdentifier(full));
+      } catch (ParseException notAName) {
+        throw refused(name, "it is no name of a table");
+      }
+      catalog = (PennonCatalog) SessionCatalogs.of(session).get(parts.get(0));
+      int last = parts.size() - 1;
+      identifier =
+          Identifier.of(parts.subList(1, last).toArray(String[]::new), parts.get(last));
+    }
+
+    private void takeTable(LogicalPlan plan) {
+      SearchedTable searched =
+          SearchedTable.of(plan)
+              .filter(below -> plan.schema().sameType(below.table().schema()))
+              .orElseThrow(
+                  () ->
+                      refused(
+                          "TABLE(…)",
+                          "it is no table of Pennon, or has more than conditions that can be asked"
+                              + " before a search"));
+      catalog = searched.catalog();
+      identifier = searched.identifier();
+      version = searched.table().version();
+      where.addAll(searched.where());
+    }
+
+    private RuntimeException refused(String table, String why) {
+      return WorkerFailure.of("SEARCH_CALL_REFUSED", "function", function, "table", table, "why", why)
+          .raise();
+    }
+
+    private static Object inJava(Object value) {
+      return value instanceof scala.collection.Seq<?> values
+          ? items(values).stream().map(Call::inJava).toList()
+          : value;
+    }
+  }
+}

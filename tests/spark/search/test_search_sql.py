@@ -1,0 +1,159 @@
+"""Searches in SQL: the table function, joins with the nearest rows, statements about indexes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+
+import pennon
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+ROWS, SIZE = 1_500, 8
+VECTORS = np.random.default_rng(7).normal(size=(ROWS, SIZE)).astype(np.float32)
+TABLE = "lance.found.docs"
+
+
+@pytest.fixture(scope="module")
+def docs(spark: SparkSession, lake: Path) -> Iterator[str]:
+    """A table of five tenants, of which every hundredth row has no vector."""
+    spark.sql("CREATE NAMESPACE lance.found")
+    spark.sql(
+        f"CREATE TABLE {TABLE} (id BIGINT, tenant STRING, v ARRAY<FLOAT>)"
+        " PARTITIONED BY (tenant) TBLPROPERTIES ('v.arrow.fixed-size-list.size' = '8')"
+    )
+    vectors = [None if i % 100 == 99 else vector.tolist() for i, vector in enumerate(VECTORS)]
+    tenants = [f"t{i % 5}" for i in range(ROWS)]
+    table = pennon.connect(lake).load_table("found.docs")
+    kind = pa.list_(pa.float32(), SIZE)
+    table.append(pa.table({"id": range(ROWS), "tenant": tenants, "v": pa.array(vectors, kind)}))
+    yield TABLE
+    spark.sql("DROP NAMESPACE lance.found CASCADE")
+
+
+def nearest(query: int, k: int, among: range = range(ROWS)) -> list[int]:
+    """The ids of the rows that are nearest to one of them, by NumPy."""
+    ids = np.array([i for i in among if i % 100 != 99])
+    far = ((VECTORS[ids] - VECTORS[query]) ** 2).sum(axis=1)
+    return ids[np.lexsort((ids, far))][:k].tolist()
+
+
+def literal(query: int) -> str:
+    return "array(" + ", ".join(f"{value!r}F" for value in VECTORS[query].tolist()) + ")"
+
+
+def ids(spark: SparkSession, sql: str) -> list[int]:
+    return [row[0] for row in spark.sql(sql).collect()]
+
+
+@pytest.mark.spark
+def test_vector_search_is_a_table_of_the_nearest_rows(spark: SparkSession, docs: str) -> None:
+    call = f"vector_search('{docs}', {literal(3)}, num_results => 6"
+    assert ids(spark, f"SELECT id FROM {call}) ORDER BY _distance") == nearest(3, 6)
+    of_tenant = nearest(3, 6, range(1, ROWS, 5))
+    assert ids(spark, f"""SELECT id FROM {call}, where => "tenant = 't1'")""") == of_tenant
+    query = f"TABLE(SELECT * FROM {docs} WHERE tenant = 't1')"
+    assert ids(spark, f"SELECT id FROM {call.replace(repr(docs), query)})") == of_tenant
+    # A condition above it chooses among what was found.
+    assert len(ids(spark, f"SELECT id FROM {call}) WHERE tenant = 't1'")) < 6
+    batch = f"vector_search('{docs}', array({literal(3)}, {literal(8)}), num_results => 2)"
+    rows = spark.sql(f"SELECT query_index, id FROM {batch}").collect()
+    assert [(row[0], row[1]) for row in rows] == [
+        *((0, found) for found in nearest(3, 2)),
+        *((1, found) for found in nearest(8, 2)),
+    ]
+
+
+@pytest.mark.spark
+def test_a_view_of_a_search_finds_what_came_later(spark: SparkSession, docs: str) -> None:
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW near AS SELECT id"
+        f" FROM vector_search('{docs}', {literal(3)}, num_results => 2)"
+    )
+    before = ids(spark, "SELECT * FROM near")
+    spark.sql(f"INSERT INTO {docs} SELECT -1, tenant, v FROM {docs} WHERE id = 3")
+    assert set(ids(spark, "SELECT * FROM near")) == {3, -1} != set(before)
+    spark.sql(f"DELETE FROM {docs} WHERE id = -1")
+    assert ids(spark, "SELECT * FROM near") == before
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("arguments", "condition"),
+    [
+        ("array(1.0)", "QUERY_DIMENSION_MISMATCH"),
+        (f"{literal(1)}, num_results => 0", "SEARCH_OPTION_REFUSED"),
+        (f"{literal(1)}, nprobs => 3", "SEARCH_OPTION_REFUSED"),
+        (f"{literal(1)}, vector_column => 'tenant'", "NOT_A_VECTOR_COLUMN"),
+        ("CAST(NULL AS ARRAY<FLOAT>)", "QUERY_VECTOR_REFUSED"),
+    ],
+)
+def test_a_bad_call_says_in_one_sentence_why(
+    spark: SparkSession, docs: str, arguments: str, condition: str
+) -> None:
+    with pytest.raises(PySparkException, match=rf"^\[{condition}\] Cannot search"):
+        spark.sql(f"SELECT * FROM vector_search('{docs}', {arguments})")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("mode", ["EXACT", "APPROX"])
+@pytest.mark.parametrize("kind", ["", "LEFT"])
+def test_a_join_with_the_nearest_rows_is_that_of_spark(
+    spark: SparkSession, docs: str, mode: str, kind: str
+) -> None:
+    if not spark.version.startswith("4.3"):
+        pytest.skip("NEAREST BY is of Spark 4.3")
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW q AS SELECT id AS qid, 'x' AS name, v AS qv"
+        f" FROM {docs} WHERE id IN (3, 99, 700)"
+    )
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW copied AS SELECT * FROM {docs} LIMIT 1000000")
+    join = (
+        f"SELECT qid, name, d.id, d.tenant FROM q {kind} JOIN {{}} d {mode} NEAREST 3"
+        " BY {} ORDER BY 1, 3"
+    )
+    for ranking in (
+        "DISTANCE vector_l2_distance(qv, d.v)",
+        "SIMILARITY vector_cosine_similarity(d.v, qv)",
+        "SIMILARITY vector_inner_product(qv, d.v)",
+    ):
+        for chosen in (docs, f"(SELECT * FROM {docs} WHERE tenant IN ('t1', 't3') AND id > 20)"):
+            ours = spark.sql(join.format(chosen, ranking))
+            plain = spark.sql(join.format(chosen.replace(docs, "copied"), ranking))
+            assert "MapInArrow" in ours._jdf.queryExecution().toString()
+            assert "MapInArrow" not in plain._jdf.queryExecution().toString()
+            assert ours.collect() == plain.collect(), (ranking, chosen)
+    # Both sides have columns of the same names.
+    itself = f"""SELECT q.id, d.id FROM {docs} q {kind} JOIN {docs} d {mode} NEAREST 1
+    BY DISTANCE vector_l2_distance(q.v, d.v)"""
+    found = {row[0]: row[1] for row in spark.sql(itself).collect()}
+    assert found == {i: i for i in range(ROWS) if i % 100 != 99} | (
+        dict.fromkeys(range(99, ROWS, 100)) if kind else {}
+    )
+
+
+@pytest.mark.spark
+def test_statements_make_show_and_drop_indexes(spark: SparkSession, docs: str) -> None:
+    spark.sql(f"CREATE INDEX v_idx ON {docs} USING ivf_flat (v) OPTIONS (min_bytes = '0')")
+    spark.sql(f"ALTER TABLE {docs} CREATE INDEX IF NOT EXISTS id_idx USING btree (id)")
+    spark.sql(f"CREATE INDEX IF NOT EXISTS v_idx ON TABLE {docs} (v)")
+    shown = spark.sql(f"SHOW INDEXES ON {docs}").toPandas()
+    assert set(shown["index"]) == {"v_idx", "id_idx"}
+    assert ids(spark, f"SELECT id FROM vector_search('{docs}', {literal(3)})") == nearest(3, 10)
+    assert spark.sql("CALL lance.system.refresh_indexes('found.docs')").count() == 1
+    spark.sql(f"DROP INDEX v_idx ON {docs}")
+    spark.sql(f"ALTER TABLE {docs} DROP INDEX id_idx")
+    spark.sql(f"DROP INDEX IF EXISTS id_idx ON {docs}")
+    assert spark.sql(f"SHOW INDEXES IN {docs}").count() == 0
+    with pytest.raises(PySparkException, match="INDEX_NOT_FOUND"):
+        spark.sql(f"DROP INDEX id_idx ON {docs}")
+    with pytest.raises(PySparkException, match="INDEX_SYNTAX.*, is missing|INDEX_SYNTAX"):
+        spark.sql(f"CREATE INDEX i ON {docs} USING ivf_flat v")
