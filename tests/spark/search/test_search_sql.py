@@ -94,6 +94,7 @@ def test_a_view_of_a_search_finds_what_came_later(spark: SparkSession, docs: str
         (f"{literal(1)}, nprobs => 3", "SEARCH_OPTION_REFUSED"),
         (f"{literal(1)}, vector_column => 'tenant'", "NOT_A_VECTOR_COLUMN"),
         ("CAST(NULL AS ARRAY<FLOAT>)", "QUERY_VECTOR_REFUSED"),
+        ("(SELECT max(v) FROM lance.found.docs)", "SEARCH_CALL_REFUSED"),
     ],
 )
 def test_a_bad_call_says_in_one_sentence_why(

@@ -5,7 +5,6 @@ import static dev.pennon.spark.compat.Sequences.sequence;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.Columns;
-import dev.pennon.spark.compat.Sequences;
 import dev.pennon.spark.replies.Replies;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerInterpreter;
@@ -32,6 +31,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
+import scala.collection.immutable.Seq;
 
 /**
  * A join with the nearest rows of a table of Pennon as a function over Arrow batches of its left
@@ -128,15 +128,16 @@ record NearestJoin(Expression query, AttributeReference vector, String metric) {
             PythonEvalType.SQL_MAP_ARROW_ITER_UDF(),
             true,
             NamedExpression.newExprId());
-    List<AttributeReference> found = new ArrayList<>();
+    List<AttributeReference> output = new ArrayList<>();
     for (StructField field : joined.fields()) {
-      found.add(Columns.column(field.name(), field.dataType(), true));
+      output.add(Columns.column(field.name(), field.dataType(), true));
     }
-    LogicalPlan mapped = new MapInArrow(function, Sequences.<Attribute>sequence(found), left, false, Option.empty());
+    Seq<Attribute> columns = sequence(output);
+    LogicalPlan mapped = new MapInArrow(function, columns, left, false, Option.empty());
     List<NamedExpression> renamed = new ArrayList<>();
-    for (int at = 0; at < found.size(); at++) {
+    for (int at = 0; at < output.size(); at++) {
       Attribute known = join.output().apply(at);
-      renamed.add(Columns.named(found.get(at), known.name(), known.exprId()));
+      renamed.add(Columns.named(output.get(at), known.name(), known.exprId()));
     }
     return new Project(sequence(renamed), mapped);
   }
