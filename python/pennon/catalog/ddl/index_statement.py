@@ -62,7 +62,7 @@ def change_index(catalog: Catalog, identifier: Name, text: str) -> None:
         IndexNotFound: There is none to drop or to refresh.
         IndexRefused: Such a column has no index of this kind.
     """
-    words = _Words(text)
+    words = _IndexWords(text)
     table = load(catalog, identifier)
     table.stored.check_writable("change the indexes of")
     if words.took("CREATE", "INDEX"):
@@ -89,7 +89,7 @@ def change_index(catalog: Catalog, identifier: Name, text: str) -> None:
     refresh_indexes(table.snapshot, table.name, [name])
 
 
-class _Words:
+class _IndexWords:
     """The tokens of a statement, read one after the other."""
 
     def __init__(self, text: str) -> None:
