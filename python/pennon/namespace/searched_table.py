@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from pennon.arguments import as_names, checked_methods
 from pennon.manifest.format.properties import IndexDefinition, index_definitions
@@ -16,7 +17,6 @@ from pennon.search import (
     define_index,
     drop_index,
     explain_search,
-    fused_rows,
     nearest_rows,
     plan_hybrid,
     plan_search,
@@ -25,7 +25,7 @@ from pennon.search import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     import pandas as pd
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.search import HybridPlan, SearchPlan, TextPlan
 
-__all__ = ["HybridSearch", "Search", "SearchedTable", "TextSearch"]
+__all__ = ["RankedSearch", "Search", "SearchedTable"]
 
 
 class FoundRows(ABC):
@@ -164,31 +164,31 @@ class Search(FoundRows):
 
 @checked_methods
 @dataclass(frozen=True, slots=True)
-class TextSearch(FoundRows):
-    """The rows of a table at one version whose texts match best; as ``Search``, lazily.
+class RankedSearch(FoundRows):
+    """The rows of a table at one version that match words best, or words and a vector.
+
+    As of ``Search``, nothing is read before one of the methods asks for it.
 
     Args:
         snapshot: The table.
-        query: Words, ``"a phrase"``, ``+must``, ``-must_not``.
-        options: What ``search_text`` takes beside it.
+        planned: Plans the search.
         table: What errors call the table; None for its folder.
     """
 
     snapshot: Snapshot
-    query: str
-    options: Mapping[str, Any]
+    planned: Callable[[], TextPlan | HybridPlan] = field(repr=False)
     table: str | None = None
 
-    def plan(self) -> TextPlan:
+    def plan(self) -> TextPlan | HybridPlan:
         """Choose the partitions that the rows can be in, without opening one.
 
         Raises:
-            PennonError: The query, the column, an option or the condition cannot be.
+            PennonError: A query, a column, an option or the condition cannot be.
         """
-        return plan_text(self.snapshot, self.query, table=self.table, **self.options)
+        return self.planned()
 
     def to_arrow(self) -> pa.Table:
-        """Find the rows: their columns and ``_score``, the best first.
+        """Find the rows: their columns, and ``_score`` or ``_relevance_score``, the best first.
 
         Raises:
             PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
@@ -197,45 +197,6 @@ class TextSearch(FoundRows):
         plan = self.plan()
         with naming_failures(self.snapshot, self.table):
             return best_rows(plan)
-
-
-@checked_methods
-@dataclass(frozen=True, slots=True)
-class HybridSearch(FoundRows):
-    """The rows of a table at one version that two searches find first; as ``Search``, lazily.
-
-    Args:
-        snapshot: The table.
-        query: Words, ``"a phrase"``, ``+must``, ``-must_not``.
-        q: A vector.
-        options: What ``search_hybrid`` takes beside them.
-        table: What errors call the table; None for its folder.
-    """
-
-    snapshot: Snapshot
-    query: str
-    q: object = field(compare=False, repr=False)
-    options: Mapping[str, Any]
-    table: str | None = None
-
-    def plan(self) -> HybridPlan:
-        """Choose the partitions that the rows can be in, without opening one.
-
-        Raises:
-            PennonError: The queries, a column, an option or the condition cannot be.
-        """
-        return plan_hybrid(self.snapshot, self.query, self.q, table=self.table, **self.options)
-
-    def to_arrow(self) -> pa.Table:
-        """Find the rows: their columns and ``_relevance_score``, the most relevant first.
-
-        Raises:
-            PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
-            LeafMissing: The files of a partition are gone: there is no partial answer.
-        """
-        plan = self.plan()
-        with naming_failures(self.snapshot, self.table):
-            return fused_rows(plan)
 
 
 @checked_methods
@@ -320,7 +281,7 @@ class SearchedTable(OpenTable):
         ascii_folding: bool = False,
         columns: Sequence[str] | None = None,
         version: int | str | datetime | None = None,
-    ) -> TextSearch:
+    ) -> RankedSearch:
         """Describe a search for the rows whose texts match words best; nothing is read yet.
 
         Scores are BM25 over all partitions, with or without an index: those that one table of all
@@ -354,17 +315,22 @@ class SearchedTable(OpenTable):
             >>> notes.search_text("blue -sky", columns=["id"]).to_arrow()["id"].to_pylist()
             [2]
         """
-        options = {
-            "column": column,
-            "k": k,
-            "where": where,
-            "operator": operator,
-            "fuzziness": fuzziness,
-            "scope": scope,
-            "ascii_folding": ascii_folding,
-            "columns": None if columns is None else as_names(columns),
-        }
-        return TextSearch(self._searched(version), query, options, self.name)
+        snapshot = self._searched(version)
+        planned = partial(
+            plan_text,
+            snapshot,
+            query,
+            column=column,
+            k=k,
+            where=where,
+            operator=operator,
+            fuzziness=fuzziness,
+            scope=scope,
+            ascii_folding=ascii_folding,
+            columns=None if columns is None else as_names(columns),
+            table=self.name,
+        )
+        return RankedSearch(snapshot, planned, self.name)
 
     def search_hybrid(
         self,
@@ -381,7 +347,7 @@ class SearchedTable(OpenTable):
         exact: bool = False,
         columns: Sequence[str] | None = None,
         version: int | str | datetime | None = None,
-    ) -> HybridSearch:
+    ) -> RankedSearch:
         """Describe a search by words and by a vector; nothing is read yet.
 
         A row's ``_relevance_score`` is the sum of 1 / (rrf_k + its rank, from 0) over the two.
@@ -412,18 +378,24 @@ class SearchedTable(OpenTable):
             >>> notes.search_hybrid("sea", [3, 1], k=1).to_arrow()["body"].to_pylist()
             ['sea']
         """
-        options = {
-            "text_column": text_column,
-            "vector_column": vector_column,
-            "k": k,
-            "candidates": candidates,
-            "rrf_k": rrf_k,
-            "where": where,
-            "metric": metric,
-            "exact": exact,
-            "columns": None if columns is None else as_names(columns),
-        }
-        return HybridSearch(self._searched(version), query, q, options, self.name)
+        snapshot = self._searched(version)
+        planned = partial(
+            plan_hybrid,
+            snapshot,
+            query,
+            q,
+            text_column=text_column,
+            vector_column=vector_column,
+            k=k,
+            candidates=candidates,
+            rrf_k=rrf_k,
+            where=where,
+            metric=metric,
+            exact=exact,
+            columns=None if columns is None else as_names(columns),
+            table=self.name,
+        )
+        return RankedSearch(snapshot, planned, self.name)
 
     def _searched(self, version: int | str | datetime | None) -> Snapshot:
         return self.snapshot if version is None else self._at(version).snapshot

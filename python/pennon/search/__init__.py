@@ -16,7 +16,6 @@ from pennon.search.text import (
     HybridPlan,
     TextPlan,
     best_rows,
-    fused_rows,
     plan_hybrid,
     plan_text,
 )
@@ -33,7 +32,6 @@ __all__ = [
     "define_index",
     "drop_index",
     "explain_search",
-    "fused_rows",
     "merge",
     "nearest_rows",
     "plan_hybrid",

@@ -19,7 +19,6 @@ from pennon.search.text import (
     RELEVANCE,
     SCORE,
     best_rows,
-    fused_rows,
     plan_hybrid,
     plan_text,
 )
@@ -154,7 +153,7 @@ _FUNCTIONS: Final[Mapping[str, _Function]] = {
     "search": _TEXT_SEARCH,
     "search_text": _TEXT_SEARCH,
     "hybrid_search": _Function(
-        _OF_BOTH, ("query", "q"), plan_hybrid, fused_rows, frozenset({RELEVANCE.name})
+        _OF_BOTH, ("query", "q"), plan_hybrid, best_rows, frozenset({RELEVANCE.name})
     ),
 }
 

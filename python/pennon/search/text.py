@@ -33,7 +33,6 @@ from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import check_evaluable
 from pennon.search.nearest import nearest_found, read_found
 from pennon.search.search_plan import (
-    DISTANCE,
     check_least,
     check_names,
     plan_search,
@@ -56,7 +55,6 @@ __all__ = [
     "HybridPlan",
     "TextPlan",
     "best_rows",
-    "fused_rows",
     "plan_hybrid",
     "plan_text",
 ]
@@ -519,22 +517,6 @@ def _first(rows: pa.Table, k: int) -> pa.Table:
     return rows.take(np.lexsort((row_id, leaf, -score))[:k])
 
 
-def best_rows(plan: TextPlan) -> pa.Table:
-    """Find the rows whose texts match best, and read their columns.
-
-    Raises:
-        LeafMissing: A leaf's files are gone: what the others have is no answer.
-        PredicateNotEvaluable: Lance and DataFusion do not understand a filter.
-    """
-    return _with_columns(plan, _best(plan), SCORE)
-
-
-def _with_columns(plan: TextPlan, found: pa.Table, score: pa.Field) -> pa.Table:
-    relation = replace(plan.relation, schema=plan.schema)
-    rows = read_found(relation, plan.leaves, found["leaf"], found["_rowid"])
-    return rows.append_column(score, found[0])
-
-
 # Texts and vectors together.
 
 
@@ -612,21 +594,36 @@ def plan_hybrid(
     return HybridPlan(text, vectors, k, rrf_k)
 
 
-def fused_rows(plan: HybridPlan) -> pa.Table:
-    """Find rows by text and by vector, put the ranks together, and read the columns.
+def _fused(plan: HybridPlan) -> pa.Table:
+    """Find rows by text and by vector, and put their ranks together."""
+    nearest, _ = nearest_found(plan.vectors)
+    relevance: dict[tuple[int, int], float] = {}
+    for found in (_best(plan.text), nearest):
+        keys = zip(found["leaf"].to_pylist(), found["_rowid"].to_pylist(), strict=True)
+        for rank, key in enumerate(keys):
+            relevance[key] = relevance.get(key, 0.0) + 1 / (plan.rrf_k + rank)
+    leaves, ids = zip(*relevance, strict=True) if relevance else ((), ())
+    rows = pa.table([list(relevance.values()), leaves, ids], _FOUND.names).cast(_FOUND)
+    return _first(rows, plan.k)
+
+
+def best_rows(plan: TextPlan | HybridPlan) -> pa.Table:
+    """Find the rows that match best, and read their columns.
+
+    Args:
+        plan: The search.
+
+    Returns:
+        Rows of the plan's ``result_schema`` in its plain types, the best first.
 
     Raises:
         LeafMissing: A leaf's files are gone: what the others have is no answer.
         PredicateNotEvaluable: Lance and DataFusion do not understand a filter.
     """
-    nearest, _ = nearest_found(plan.vectors)
-    ranked = (_best(plan.text), nearest.rename_columns({DISTANCE.name: SCORE.name}))
-    relevance: Counter[tuple[int, int]] = Counter()
-    for found in ranked:
-        keys = zip(found["leaf"].to_pylist(), found["_rowid"].to_pylist(), strict=True)
-        for rank, key in enumerate(keys):
-            relevance[key] += 1 / (plan.rrf_k + rank)  # type: ignore[assignment]
-    leaves, ids = zip(*relevance, strict=True) if relevance else ((), ())
-    scores = pa.array(list(relevance.values()), pa.float32())
-    found = pa.table([scores, pa.array(leaves, pa.int32()), pa.array(ids, pa.uint64())], _FOUND)
-    return _with_columns(plan.text, _first(found, plan.k), RELEVANCE)
+    if isinstance(plan, TextPlan):
+        text, score, found = plan, SCORE, _best(plan)
+    else:
+        text, score, found = plan.text, RELEVANCE, _fused(plan)
+    relation = replace(text.relation, schema=text.schema)
+    rows = read_found(relation, text.leaves, found["leaf"], found["_rowid"])
+    return rows.append_column(score, found[SCORE.name])
