@@ -26,7 +26,7 @@ OLDER_TESTS := $(JOIN_TESTS) $(addprefix tests/spark/, read/test_queries.py read
 # What runs on a store as it does on a disk, and what of it on executors that are processes of their own.
 STORE_CLUSTER_TESTS := $(addprefix tests/spark/, joins/test_joins.py write streams catalog/test_maintenance.py)
 STORE_TESTS := $(addprefix tests/spark/, catalog joins write streams read/test_queries.py) \
-    $(addprefix tests/, maintenance namespace transaction streams)
+    $(addprefix tests/, maintenance namespace/test_python_api.py namespace/test_python_row_changes.py)
 # Tests of what is computed from values: they write few files, and start no process.
 VALUE_TESTS := $(addprefix tests/, architecture caching conformance grouping planning predicate pushdown spec transforms)
 GRADLE = gradle --no-daemon --offline --quiet -PpysparkJars="$$($(BIN)/python -c 'import pyspark, os; print(os.path.join(pyspark.__path__[0], "jars"))')"
@@ -75,9 +75,9 @@ test-store: $(INSTALLED) $(JAR) ## catalog, DDL, joins, evolution, writes, strea
 
 test-deployments: $(INSTALLED) $(JAR) ## each setting and neighbour of a session, beside Parquet; Iceberg's and Delta's jars; a cluster whose executors are killed; YARN; a store that is lost
 	@$(BIN)/python -m tests.deployments.matrix $(ARGS)
-	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py tests/deployments/dbt_runs.py
+	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py tests/deployments/dbt_runs.py tests/deployments/notebooks.py
 
-test-fast: $(INSTALLED) ## test values alone (specs, predicates, plans, keys, expressions): no Java, some 90 seconds of CPU
+test-fast: $(INSTALLED) ## test values alone (specs, predicates, plans, keys, expressions), without what is slow: no Java
 	@$(BIN)/python -m pytest $(VALUE_TESTS) -m "not spark and not slow"
 
 test-python: $(INSTALLED) ## run every test that needs no Java: some 15 minutes of CPU

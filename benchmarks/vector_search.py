@@ -169,7 +169,7 @@ def few_large(num_rows: int, num_queries: int) -> None:
         start, cpu = time.perf_counter(), time.process_time()
         table.create_index("v", "IVF_RQ")
         built = f"{time.perf_counter() - start:.0f} s ({time.process_time() - cpu:.0f} CPU)"
-        single.create_index("v", "IVF_RQ", num_partitions=int(len(vectors) ** 0.5 / 4))
+        single.create_index("v", "IVF_RQ", num_partitions=int(len(vectors) ** 0.5 / 2))
         expected = [nearest(vectors, query, np.arange(len(vectors))) for query in queries]
         alone = of_lance(single, refine_factor=4)
         result = [

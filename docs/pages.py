@@ -5,6 +5,7 @@ MkDocs calls ``on_files`` (see ``mkdocs.yml``); nothing made here is stored in t
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ OUTSIDE = {
     "CHANGELOG.md": "changes.md",
     "CONTRIBUTING.md": "contributing.md",
 }
+NOTEBOOK = "notebooks/first_table.ipynb"
 _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#]*)(#[^)]*)?\)")
 
 
@@ -36,6 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "errors.md": "\n".join(_errors()),
         "procedures.md": "\n".join(_procedures()),
         "reference.md": "\n".join(_classes()),
+        "notebook.md": "\n\n".join(_notebook()),
     }
     for page, text in pages.items():
         files.append(File.generated(config, page, content=text))
@@ -54,9 +57,17 @@ def _outside(name: str) -> str:
 
 def _in_site(link: re.Match[str]) -> str:
     text, path, anchor = link[1], link[2].removeprefix("../"), link[3] or ""
+    if path == NOTEBOOK:
+        return f"[{text}](notebook.md)"
     if path in OUTSIDE:
         return f"[{text}]({OUTSIDE[path]}{anchor})"
     return link[0] if path.endswith(".md") else text
+
+
+def _notebook() -> Iterator[str]:
+    for cell in json.loads((ROOT / NOTEBOOK).read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        yield source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```"
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:

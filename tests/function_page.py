@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from sqlglot import exp
+from tests.pushdown.spark_answers import golden_lines
 
 from pennon.predicate.expressions import casts
 from pennon.predicate.expressions.functions import SECTIONS, Function, Nulls, function_of
@@ -16,7 +16,6 @@ from pennon.predicate.parse import parse_with_lists
 
 ROOT = Path(__file__).parent.parent
 DOCUMENT = ROOT / "docs" / "functions.md"
-GOLDEN = ROOT / "tests" / "golden" / "expressions"
 INTRODUCTION = """# What workers compute
 
 Workers compute these functions exactly as Spark does, ANSI errors included, and leave everything
@@ -26,7 +25,8 @@ call. Each row is compared with Spark over rows of edge values, with ANSI and wi
 `predicate/expressions/functions.py`.
 
 A function is NULL where an operand is; *NULL* says otherwise. *Asks* says what it needs of a time:
-a condition on no more than the day prunes partitions by day, month or year.
+a condition on no more than the day prunes partitions by day, month or year, and one on what never
+decreases (*ranges*) is a range of the time.
 """
 CASTS = """
 ## Casts
@@ -34,17 +34,12 @@ CASTS = """
 """
 
 
-def lines() -> Iterator[str]:
-    """The golden expressions that workers compute."""
-    for path in sorted(GOLDEN.glob("*.sql")):
-        texts = path.read_text(encoding="utf-8").splitlines()
-        yield from (line for line in texts if line and not line.startswith("--"))
-
-
 def examples() -> dict[str, list[tuple[str, exp.Expr]]]:
     """The golden lines of each function, by its names, those of it alone first, and short ones."""
     found: dict[str, list[tuple[str, exp.Expr]]] = {}
-    trees = [(line, parse_with_lists(line)) for line in sorted(lines(), key=len)]
+    trees = [
+        (line, parse_with_lists(line)) for line in sorted(golden_lines(declined=False), key=len)
+    ]
     for is_top in (True, False):
         for line, tree in trees:
             for node in tree.walk():
@@ -56,10 +51,9 @@ def examples() -> dict[str, list[tuple[str, exp.Expr]]]:
 
 def asked(function: Function, nodes: list[exp.Expr]) -> str:
     """What a function asks of a time, in the examples that there are."""
-    if function.facts.asks is None:
-        return ""
-    units = {answer.unit.value for node in nodes if (answer := function.facts.asks(node))}
-    return " or ".join(sorted(units))
+    asks, monotone = function.facts.asks, function.facts.monotone
+    units = {answer.unit.value for node in nodes if asks is not None and (answer := asks(node))}
+    return ", ".join([*sorted(units), *(["ranges"] if monotone is not None else [])])
 
 
 def page() -> str:

@@ -176,15 +176,16 @@ def test_storage_options_are_redacted_where_spark_shows_settings(
 ) -> None:
     """Also those that are stated to ``spark-submit`` beside what ``pennon conf`` prints."""
     before = {} if present is None else {"spark.redaction.regex": present}
-    for options in (None, {"aws_session": "hidden"}):
+    for options in (None, {"aws_region": "hidden"}):
         conf = session.spark_conf("s3://b/lake", storage_options=options, present=before)
         shown = re.compile(conf["spark.redaction.regex"])
         assert shown.search("spark.sql.catalog.lance.storage.aws_session")
+        assert shown.search("spark.sql.catalog.lance.namespace.header.Authorization")
         assert shown.search("a.secret" if present is None else "hush")
         assert not shown.search("spark.sql.catalog.lance.root")
         assert not shown.search("spark.storage.replication.proactive")
         assert "\\" not in shown.pattern
-    assert conf["spark.sql.catalog.lance.storage.aws_session"] == "hidden"
+    assert conf["spark.sql.catalog.lance.storage.aws_region"] == "hidden"
 
 
 @pytest.mark.slow

@@ -6,8 +6,10 @@ A user names the root and nothing else. A value that the user has set himself al
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,13 +33,14 @@ if TYPE_CHECKING:
 
 # How spark-submit passes the JVM that it has started to Python.
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
+_OF_CONNECT = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 CATALOG_CLASS = "dev.pennon.spark.PennonCatalog"
 EXTENSIONS_CLASS = "dev.pennon.spark.PennonExtensions"
 # Spark's own default in 4.x, and the storage options, which are credentials more often than not and
 # would else show on the Environment page and in the event log.
 _REDACTED = r"(?i)secret|password|token|access[.]?key"
 # Without backslashes, which a file of properties takes for its own.
-_STORAGE = "catalog[.][^.]+[.]storage[.]"
+_STORAGE = "catalog[.][^.]+[.](storage|namespace)[.]"
 
 
 @checked("pennon.spark")
@@ -108,7 +111,30 @@ def configure(
         check_jar_name(find_jar())
     for key, value in conf.items():
         builder.config(key, value)
+    if not is_jvm_running and "getOrCreate" not in vars(builder):
+        builder.getOrCreate = partial(_started, builder.getOrCreate, builder)
     return builder
+
+
+def _started(start: Callable[[], SparkSession], builder: SparkSession.Builder) -> SparkSession:
+    """Start a session whose JVM gets no credentials on its command line, which anybody may read.
+
+    Spark writes there what the builder has while no JVM runs. So one is started before, without the
+    storage options; those come over Spark's own socket, as all settings do of a JVM that runs.
+    """
+    options = getattr(builder, "_options", {})
+    plain = {key: value for key, value in options.items() if not re.search(_STORAGE, key)}
+    api = options.get("spark.api.mode", os.environ.get("SPARK_API_MODE", "classic"))
+    is_remote = any(name in os.environ for name in _OF_CONNECT) or "spark.remote" in options
+    is_remote = is_remote or str(api).lower() != "classic"
+    if len(plain) < len(options) and not is_remote and not _is_jvm_running():
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - optional, and 0.3 s
+
+        conf = SparkConf()
+        for key, value in plain.items():
+            conf.set(key, str(value))
+        SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - as SparkContext does it
+    return start()
 
 
 def spark_conf(

@@ -82,6 +82,13 @@ STORAGE = Setting(
     None,
     "Handed to Lance as a storage option, without the prefix; never printed.",
 )
+NAMESPACE_OPTIONS = Setting(
+    "namespace.*",
+    Place.CATALOG,
+    "text",
+    None,
+    "Handed to the implementation, without the prefix, as a service's `uri`; never printed.",
+)
 EXECUTION = Setting(
     "execution",
     Place.CATALOG,
@@ -179,6 +186,14 @@ WRITER_GRACE = Setting(
     "How long a commit may stand still: so long the files of `__manifest` stay that belong to"
     " expired versions, which a commit is compared with, and the versions of a plain dataset.",
 )
+COMPRESSION = Setting(
+    "write.compression",
+    Place.TABLE,
+    "lz4 | zstd | none, with or without a column before it",
+    None,
+    "How files are compressed beyond Lance's own encodings, as `lz4, comment zstd`; compaction with"
+    " the strategy `all` rewrites the files that are there.",
+)
 STATISTICS_COLUMNS = Setting(
     "write.statistics.columns",
     Place.TABLE,
@@ -243,6 +258,7 @@ SETTINGS: tuple[Setting, ...] = (
     IMPLEMENTATION,
     DEFAULT_NAMESPACE,
     STORAGE,
+    NAMESPACE_OPTIONS,
     EXECUTION,
     ONE_TASK_BYTES,
     ONE_EXECUTOR_BYTES,
@@ -256,6 +272,7 @@ SETTINGS: tuple[Setting, ...] = (
     KEPT_AGE,
     KEPT_VERSIONS,
     WRITER_GRACE,
+    COMPRESSION,
     STATISTICS_COLUMNS,
     JAR,
     PYTHON,
@@ -277,7 +294,7 @@ def catalog_options() -> tuple[str, ...]:
     return tuple(
         setting.name
         for setting in SETTINGS
-        if setting.place is Place.CATALOG and setting not in (ROOT, STORAGE)
+        if setting.place is Place.CATALOG and setting not in (ROOT, STORAGE, NAMESPACE_OPTIONS)
     )
 
 

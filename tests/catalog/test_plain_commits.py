@@ -7,6 +7,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from tests.transaction.lake import table_of
 
 import pennon
 from pennon.catalog.configured_catalog import WriteMode
@@ -23,7 +24,7 @@ def test_the_files_of_a_write_go_when_it_is_refused_and_stay_when_it_may_be_made
 ) -> None:
     place = tmp_path / "people.lance"
     lance.write_dataset(pa.table({"id": [1, 2]}), str(place))
-    table = pennon.open(str(place))._table
+    table = table_of(pennon.open(str(place)))
 
     def overwrite() -> int:
         return write_rows(table, WriteMode.OVERWRITE, [], batches_of([{"id": 7}]))
@@ -51,7 +52,7 @@ def test_a_change_of_rows_that_another_try_has_made_between_two_looks_is_made(
 ) -> None:
     place = str(tmp_path / "people.lance")
     lance.write_dataset(pa.table({"id": [1, 2]}), place, enable_stable_row_ids=True)
-    stored = pennon.open(place)._table.stored
+    stored = table_of(pennon.open(place)).stored
     assert isinstance(stored, PlainTable)
     staged = stored.stage_unordered(batches_of([{"id": 7}])).texts
     identity = CommitIdentity("one")
@@ -73,7 +74,7 @@ def test_a_change_of_rows_that_another_try_has_made_between_two_looks_is_made(
 def test_a_change_of_rows_that_a_slower_try_may_still_make_keeps_its_files(tmp_path: Path) -> None:
     place = str(tmp_path / "people.lance")
     lance.write_dataset(pa.table({"id": [1, 2]}), place, enable_stable_row_ids=True)
-    stored = pennon.open(place)._table.stored
+    stored = table_of(pennon.open(place)).stored
     assert isinstance(stored, PlainTable)
     staged = stored.stage_unordered(batches_of([{"id": 7}])).texts
     lance.write_dataset(pa.table({"id": [3]}), place, mode="append")

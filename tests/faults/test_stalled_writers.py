@@ -151,4 +151,4 @@ def test_so_does_one_of_a_table_whose_leaves_are_committed_to_by_lance(
 
 
 def test_writers_that_are_stopped_at_random_lose_nothing() -> None:
-    assert pauses.main(["--seconds", "10", "--seed", "7"]) == 0
+    assert pauses.main(["--seconds", "4", "--seed", "7"]) == 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pytest
 from tests.streams.follower import Follower
 from tests.transaction.lake import append, latest, make, regions, stage
@@ -17,7 +19,7 @@ from tests.transaction.test_row_changes import change
 import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
-from pennon.errors import InternalError, ProcedureArgument
+from pennon.errors import InternalError, ProcedureArgument, TablePropertyRefused
 from pennon.maintenance import compact as leaf_rewrite
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import _Compaction, _Planned, compact
@@ -333,3 +335,33 @@ def test_partitions_that_were_empty_before_go_and_nobody_notices(
     assert isinstance(replace.commit(), Committed)
     assert regions(latest(base)) == {"eu": [4], "us": [7], None: [5]}
     assert check(base.location).is_valid
+
+
+def test_files_are_written_and_rewritten_with_the_codec_of_the_table_s_property(
+    tmp_path: Path,
+) -> None:
+    columns = {"id": pa.int64(), "price": pa.decimal128(15, 2), "r": pa.string()}
+    prices = pa.array(list(map(Decimal, range(20_000))), columns["price"])
+    rows = pa.table([range(20_000), prices, ["a", "b"] * 10_000], schema=pa.schema(columns))
+
+    def made(name: str, **properties: str) -> pennon.namespace.PartitionedNamespace:
+        table = pennon.create(tmp_path / name, rows.schema, ["r"], properties=properties)
+        table.append(rows)
+        return table
+
+    def num_bytes(table: pennon.namespace.PartitionedNamespace) -> int:
+        return sum(
+            table.refresh().metadata("partitions")["total_data_file_size_in_bytes"].to_pylist()
+        )
+
+    plain, dense = made("plain"), made("dense", **{"write.compression": "lz4, price zstd"})
+    before = num_bytes(plain)
+    assert num_bytes(dense) < before / 2
+    plain.set_properties({"write.compression": "price zstd"})
+    assert plain.maintenance.compact().leaves == 0
+    assert plain.maintenance.compact(strategy="all").leaves == 2
+    assert num_bytes(plain) < before / 2
+    assert plain.scan().to_arrow().sort_by("id").equals(rows)
+    for refused in ("price snappy", "pric lz4"):
+        with pytest.raises(TablePropertyRefused, match="names no codec, or no column"):
+            plain.set_properties({"write.compression": refused})

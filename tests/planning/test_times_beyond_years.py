@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.errors import HoursOutOfRange
+from pennon.errors import FragmentCalendar, HoursOutOfRange
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,3 +72,22 @@ def test_what_became_of_rows_is_told_of_every_year(tmp_path: Path) -> None:
     changes = table.changes(first)
     assert changes.column_names[:2] == ["id", "s"]
     assert changes["id"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("spec", [["id"], ["d"], ["months(d)"]])
+def test_days_beyond_the_calendar_of_the_engine_are_found_or_refused(
+    tmp_path: Path, spec: list[str]
+) -> None:
+    days = pa.array([0, 104_000_123, None], pa.int32()).cast(pa.date32())
+    table = pennon.create(
+        str(tmp_path / "t"), pa.schema([("id", pa.int64()), ("d", days.type)]), spec
+    )
+    table.append(pa.table({"id": pa.array([1, 2, 3]), "d": days}))
+    assert table.scan("year(d) = 1970").to_arrow()["id"].to_pylist() == [1]
+    assert table.scan("d > DATE '2000-01-01'").to_arrow()["id"].to_pylist() == [2]
+    try:
+        found = table.scan("date_format(d, 'MM') = '01'").to_arrow()["id"].to_pylist()
+    except FragmentCalendar:
+        return
+    assert spec == ["months(d)"]
+    assert found == [1]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests import function_page
+from tests.pushdown.spark_answers import golden_lines
+from tests.strategies.edge_values import VALUES
 
 from pennon.predicate.condition import Declined
+from pennon.predicate.dialect import DataFusion, read_condition
 from pennon.predicate.expressions import Semantics, typed_expression
 from pennon.predicate.expressions.functions import SECTIONS
 from pennon.predicate.parse import parse_with_lists
@@ -24,6 +29,19 @@ def test_every_function_has_golden_lines() -> None:
         if function.nodes == function.names or not isinstance(function.nodes, str)
     ]
     assert set(named) - set(function_page.examples()) == set()
+
+
+def test_what_is_written_for_datafusion_is_read_again_with_the_same_functions() -> None:
+    """A residual is a text, which is read again where columns get other names."""
+    types = {name: kind for name, (kind, _) in VALUES.items()}
+    for line in golden_lines(declined=False):
+        try:
+            tree = typed_expression(parse_with_lists(line), types, Semantics(is_utc=True)).tree
+        except Declined:
+            continue
+        sql = tree.sql(dialect=DataFusion)
+        again = read_condition(sql).sql(dialect=DataFusion)
+        assert re.findall(r"\w+`?\(|'.*?'", again) == re.findall(r"\w+`?\(|'.*?'", sql), line
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pytest
 from tests.torture.searches import (
     DIMENSION,
@@ -28,6 +29,10 @@ from pennon.errors import (
     IndexRefused,
     SearchOptionRefused,
 )
+from pennon.leaf.write.leaf_commit import files_by_fragment
+from pennon.search import define_index
+from pennon.search.indexes import build_segment
+from pennon.transaction import Committed, Transaction
 
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "IVF_FLAT": ("v", {}),
@@ -101,10 +106,6 @@ def test_answers_are_right_whatever_happens_to_a_table_with_indexes(
 
 def test_fragments_of_another_history_are_not_taken_for_those_of_an_index(tmp_path: Path) -> None:
     """Behind a rollback new rows have the numbers of fragments that an index was built of."""
-    from pennon.search import define_index
-    from pennon.search.indexes import build_segment
-    from pennon.transaction import Committed, Transaction
-
     drawn = random.Random(4)  # noqa: S311 - test data
     table = pennon.create(tmp_path / "t", SCHEMA)
     before = table.append(rows(drawn, 300, 0))
@@ -115,11 +116,10 @@ def test_fragments_of_another_history_are_not_taken_for_those_of_an_index(tmp_pa
     column, columns = table.snapshot.schema.arrow.field("id"), table.snapshot.schema.arrow
     segment = build_segment(dataset, definition, column, columns, [0, 1])
     assert segment is not None
-    assert leaf.version is not None
     table.maintenance.rollback(before)
     table.append(rows(drawn, 300, 5_000))
     transaction = Transaction(table.snapshot)
-    transaction.reindex(leaf.object_id, [segment], [], leaf.version)
+    transaction.reindex(leaf.object_id, [segment], [], files_by_fragment(dataset))
     assert isinstance(transaction.commit(), Committed)
     assert scanned(tmp_path / "t", "id = 5001") == {5001}
     assert scanned(tmp_path / "t", "id = 1001") == set()
@@ -226,6 +226,31 @@ def test_an_index_that_cannot_be_is_told_in_one_sentence(tmp_path: Path) -> None
     with pytest.raises(IndexNotFound, match="it has none"):
         table.refresh_indexes("v_idx")
     assert table.refresh().version == before
-    with pytest.raises(IndexRefused, match="Lance says"):
-        table.create_index("v", "IVF_PQ", min_bytes=0, num_sub_vectors=3)
+    with pytest.raises(IndexRefused, match="divides vectors into 3, and v has 8"):
+        table.create_index("v", "IVF_PQ", num_sub_vectors=3)
+    with pytest.raises(IndexRefused, match=r"/t: Lance says "):
+        table.create_index("text", "INVERTED", language="of nobody")
     assert table.indexes() == []
+
+
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP", "ZONEMAP", "BLOOMFILTER"])
+def test_an_index_takes_odd_values_for_what_they_are(tmp_path: Path, kind: str) -> None:
+    """NaN, both zeros, infinities and NULL, and texts that are patterns, as without an index."""
+    drawn = random.Random(11)  # noqa: S311 - test data
+    floats = [None, float("nan"), 0.0, -0.0, 1.5, -1.5, float("inf"), float("-inf"), 1e-300]
+    texts = [None, "", "a", "A", "a%", "a_b", "ü", "z" * 40]
+    schema = pa.schema({"id": pa.int64(), "f": pa.float64(), "s": pa.string()})
+    table = pennon.create(tmp_path / "t", schema)
+    table.append(
+        [{"id": at, "f": drawn.choice(floats), "s": drawn.choice(texts)} for at in range(400)]
+    )
+    conditions = (
+        *("f = 0D", "f = -0D", "f > 1D", "f < 0D", "f = double('NaN')", "f >= double('NaN')"),
+        *("NOT (f > 1D)", "f IN (0D, 1.5D)", "f NOT IN (0D)", "f IS NULL", "f <> 1.5D"),
+        *("s = 'a'", "s > 'a'", "s LIKE 'a%'", "s = ''", "s IN ('a', 'ü')", "NOT (s LIKE '%a%')"),
+        *("s <> 'a' OR s IS NULL", "lower(s) = 'a'", "f = 0D AND s < 'b'"),
+    )
+    before = {where: scanned(tmp_path / "t", where) for where in conditions}
+    table.create_index("f", kind, min_bytes=0)
+    table.create_index("s", kind, min_bytes=0)
+    assert {where: scanned(tmp_path / "t", where) for where in conditions} == before

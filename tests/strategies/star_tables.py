@@ -127,7 +127,7 @@ TABLES: Final[Mapping[str, StarTable]] = {
         CONCAT('m', n % 12) AS s FROM (SELECT id AS n FROM RANGE({first}, {last}))""",
         160,
     ),
-    # Edges: decimals of all 38 digits, days that no calendar of a library has, groups of one NaN.
+    # Edges: decimals of all 38 digits, far days, groups of one NaN.
     "x": StarTable(
         ("id", "ck", "q", "v", "w", "e", "s"),
         """SELECT n % 60 AS id, CAST(IF(n % 4 = 0, NULL, n % 40) AS INT) AS ck,
@@ -138,8 +138,8 @@ TABLES: Final[Mapping[str, StarTable]] = {
           WHEN 3 THEN CAST('12345678901234567890123.999999999999' AS DECIMAL(38, 12))
           ELSE CAST(n - 20.125 AS DECIMAL(38, 12)) END AS w,
         CASE n % 8 WHEN 0 THEN NULL WHEN 1 THEN DATE'0001-01-01' WHEN 2 THEN DATE'9999-12-31'
-          WHEN 3 THEN date_from_unix_date(95100000 + CAST(n AS INT))
-          WHEN 4 THEN date_from_unix_date(-104000000 - CAST(n AS INT))
+          WHEN 3 THEN date_from_unix_date(94100000 + CAST(n AS INT))
+          WHEN 4 THEN date_from_unix_date(-94100000 - CAST(n AS INT))
           WHEN 5 THEN DATE'1582-10-15' ELSE DATE'2020-02-28' + CAST(n AS INT) END AS e,
         CONCAT('s', n % 5) AS s FROM (SELECT id AS n FROM RANGE({first}, {last}))""",
         90,

@@ -40,6 +40,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 from tests.torture.commit_model import MERGED, PARTS, Model, Told
+from tests.transaction.lake import table_of
 
 import pennon
 from pennon.catalog.configured_catalog import WriteMode
@@ -106,7 +107,7 @@ def run(location: str, kind: str, statement: int, part: int, low: int) -> int:
     """Run one statement; gives the version that it made."""
     table = pennon.open(location)
     soon = datetime.now(UTC) - timedelta(minutes=10)
-    loaded = table._table  # what a commit made is asked for, and not the newest version
+    loaded = table_of(table)  # what a commit made is asked for, and not the newest version
     where = [f"part = {part}"]
     match kind:
         case "append":

@@ -18,7 +18,15 @@ from pennon.transforms.identity import Identity
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pennon.catalog.tables.loaded_table import Table
+    from pennon.namespace import PartitionedNamespace
+
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("region", pa.utf8())])
+
+
+def table_of(opened: PartitionedNamespace) -> Table:
+    """Give the table at the version that is open, as a statement of Spark has it."""
+    return opened._table
 
 
 def make(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.transaction.lake import SCHEMA
+from tests.transaction.lake import SCHEMA, table_of
 from tests.transaction.test_races_behind_the_last_look import behind_the_look, merge, rows
 from tests.transaction.test_rows_made_of_their_table import write
 
@@ -178,6 +178,6 @@ def write_rows(
     reads: list[list[str]] | None = None,
 ) -> None:
     """Write a row by the version, and the partition spec, of the table that is open."""
-    stored = table._table.stored
+    stored = table_of(table).stored
     staged = stored.stage_unordered(batches_of([row])).texts
     stored.commit(mode, [], staged, CommitIdentity.fresh(), reads or [])

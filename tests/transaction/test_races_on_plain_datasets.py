@@ -8,6 +8,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from tests.transaction.lake import table_of
 
 import pennon
 from pennon.catalog.configured_catalog import WriteMode
@@ -34,7 +35,7 @@ def ids(place: str) -> list[int]:
 
 def write(table: PartitionedNamespace, mode: WriteMode, *new: int, reads: bool = True) -> int:
     """Write rows that were made of those of the version that is open."""
-    stored = table._table.stored
+    stored = table_of(table).stored
     staged = stored.stage_unordered(batches_of([{"id": number} for number in new])).texts
     identity = CommitIdentity.fresh()
     return stored.commit(mode, (), staged, identity, EVERY_ROW if reads else ())
@@ -64,7 +65,7 @@ def test_rows_made_of_rows_that_others_change_are_a_conflict(
 
 def test_rows_that_others_append_come_behind_those_made_of_the_table(place: str) -> None:
     mine, blind = pennon.open(place), pennon.open(place)
-    stored = blind._table.stored
+    stored = table_of(blind).stored
     pennon.open(place).append([{"id": 3}])
     write(mine, WriteMode.APPEND, 20)
     staged = stored.stage_unordered(batches_of([{"id": 4}])).texts
@@ -95,7 +96,7 @@ def test_of_two_that_overwrite_an_empty_dataset_one_is_refused(place: str) -> No
 def test_of_two_that_overwrite_rows_of_a_condition_one_is_refused(place: str) -> None:
     """The dataset is empty, so that neither finds a row to take out."""
     pennon.open(place).delete("true")
-    mine, theirs = pennon.open(place)._table.stored, pennon.open(place)
+    mine, theirs = table_of(pennon.open(place)).stored, pennon.open(place)
     staged = mine.stage_unordered(batches_of([{"id": 6}])).texts
     theirs.overwrite([{"id": 5}], "id > 3")
     with pytest.raises(WriteConflict, match=CHANGED):
@@ -112,7 +113,7 @@ def test_an_append_beside_a_change_of_rows_is_added(place: str) -> None:
 
 def test_an_append_beside_an_added_column_is_a_conflict(place: str) -> None:
     """Its rows would have no value in a column whose others have one."""
-    stored = pennon.open(place)._table.stored
+    stored = table_of(pennon.open(place)).stored
     staged = stored.stage_unordered(batches_of([{"id": 30}])).texts
     lance.dataset(place).add_columns({"v": "1"})
     with pytest.raises(WriteConflict, match=CHANGED):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from tests.transaction.lake import SCHEMA
+from tests.transaction.lake import SCHEMA, table_of
 from tests.transaction.test_races_behind_the_last_look import behind_the_look, merge, rows
 
 import pennon
@@ -41,7 +41,7 @@ def write(
     table: PartitionedNamespace, mode: WriteMode, row: dict[str, object], reads: list[list[str]]
 ) -> int:
     """Write a row that was made of what a statement read of the version that is open."""
-    stored = table._table.stored
+    stored = table_of(table).stored
     predicates = [f"region = '{row['region']}'"] if mode is WriteMode.OVERWRITE else []
     return stored.commit(
         mode, predicates, stored.stage_unordered(batches_of([row])).texts, None, reads
@@ -142,7 +142,7 @@ def test_by_snapshot_isolation_nothing_that_was_read_matters(
 @pytest.mark.parametrize("is_blind", [True, False])
 def test_appended_rows_that_were_read_need_their_version(location: str, *, is_blind: bool) -> None:
     mine = pennon.open(location)
-    target = mine._table.stored.target
+    target = table_of(mine).stored.target
     pennon.open(location).append([US])
     pennon.open(location).maintenance.expire_snapshots(dt.datetime.now(dt.UTC), 1)
     mode, identity = WriteMode.APPEND, CommitIdentity.fresh()

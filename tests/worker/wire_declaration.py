@@ -174,6 +174,7 @@ ORDER = {**TRANSFORM, "desc": True, "nulls_first": False}
 # What Spark or Java reads as an object of its own.
 OBJECTS: Mapping[str, object] = {
     "Catalog.root": "/the root",  # which is its one spelling
+    "Catalog.storage": {"aws_region": "the storage"},
     "schema": STRUCT,
     "hidden_columns": {"type": "struct", "fields": []},
     "metadata_columns": {"type": "struct", "fields": []},

@@ -7,16 +7,22 @@ dataset made anew at the place of another one is not taken for it.
 
 from __future__ import annotations
 
+import json
+import logging
 import struct
 import tempfile
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import lance
+import lance_namespace as upstream
 from lance.file import LanceFileSession
+from lance_namespace import errors as upstream_errors
 
 from pennon.caching.cache import Cache, TableKey, storage_identity
 
@@ -27,11 +33,16 @@ __all__ = [
     "copied_versions",
     "file_session",
     "forget_sessions",
+    "lance_options",
     "lance_session",
     "limit_sessions",
     "manifest_in",
     "near",
+    "opening",
+    "vended",
 ]
+
+_LOG = logging.getLogger(__name__)
 
 _SESSIONS: Final = 4
 # Beside a pool of queries, what Lance remembers is a part of it at most.
@@ -96,15 +107,133 @@ def file_session(place: str, storage_options: Mapping[str, str] | None = None) -
         place: Path or URL.
         storage_options: Given to Lance.
     """
-    key = TableKey(place.rstrip("/"), 0, "", storage_identity(storage_options))
-    return _clients.find(
-        key, lambda: LanceFileSession(place, storage_options=dict(storage_options or {}) or None)
-    )
+    options = lance_options(storage_options)  # which it does not renew
+    key = TableKey(place.rstrip("/"), 0, "", storage_identity(options))
+    return _clients.find(key, lambda: LanceFileSession(place, storage_options=options))
 
 
 def forget_sessions() -> None:
     """Drop what Lance remembers, for all storage identities."""
     _sessions.forget(lambda _: True)
+
+
+# Credentials that a service gives for one table, and for a time.
+#
+# Which table, and where to ask, stands among the storage options themselves, under one key: so it
+# goes wherever they go, into plans and tasks, and stays the same while the credentials change. What
+# Lance is given is asked for when it is given; a dataset that is open asks by itself before they
+# expire.
+
+VENDED: Final = "pennon.vended"
+_EXPIRES: Final = "expires_at_millis"
+# Before they expire, or of others after which time they are asked for again.
+_MARGIN_SECONDS: Final = 60
+_KEPT_SECONDS: Final = 300
+_SHARE_OF_LIFE: Final = 10
+
+
+def vended(
+    storage_options: Mapping[str, str],
+    implementation: str,
+    options: Mapping[str, str],
+    table: Sequence[str],
+) -> dict[str, str]:
+    """Give the storage options of a table whose credentials its namespace may give.
+
+    Args:
+        storage_options: Of the catalog; what is given for the table comes before them.
+        implementation: Of ``lance_namespace``.
+        options: What it is connected with.
+        table: The table's name there.
+    """
+    asked = {"implementation": implementation, "options": dict(options), "table": list(table)}
+    return {**storage_options, VENDED: json.dumps(asked, sort_keys=True)}
+
+
+def lance_options(storage_options: Mapping[str, str] | None) -> dict[str, str] | None:
+    """Give storage options as Lance takes them, with the credentials that are valid now.
+
+    Example:
+        >>> lance_options({"aws_region": "eu-west-1"}), lance_options({})
+        ({'aws_region': 'eu-west-1'}, None)
+    """
+    if not storage_options or VENDED not in storage_options:
+        return dict(storage_options or {}) or None
+    own = {key: value for key, value in storage_options.items() if key != VENDED}
+    return {**own, **_table_of(storage_options[VENDED]).credentials()} or None
+
+
+def opening(uri: str, storage_options: Mapping[str, str] | None) -> dict[str, Any]:
+    """Give the arguments by which ``lance.dataset`` opens an address.
+
+    Args:
+        uri: The dataset.
+        storage_options: Its own, or those of a table whose namespace gives credentials.
+    """
+    options = lance_options(storage_options)
+    if options is None or VENDED not in (storage_options or {}) or _EXPIRES not in options:
+        return {"uri": uri, "storage_options": options}
+    return {"namespace_client": _Renewing(uri, dict(storage_options or {})), "table_id": [uri]}
+
+
+class _Renewing(upstream.LanceNamespace):  # type: ignore[misc]
+    """One dataset, as Lance asks for it before its credentials expire."""
+
+    def __init__(self, uri: str, storage_options: Mapping[str, str]) -> None:
+        self._uri, self._storage_options = uri, storage_options
+
+    def namespace_id(self) -> str:
+        """Name it and whose credentials it has: what Lance knows of a store goes by this."""
+        return f"pennon {self._uri} {storage_identity(self._storage_options)}"
+
+    def describe_table(self, request: Any) -> Any:
+        """Give the address and the credentials."""
+        del request
+        options = lance_options(self._storage_options)
+        return upstream.DescribeTableResponse(location=self._uri, storage_options=options)
+
+
+class _VendedTable:
+    """A table of a service, and the credentials that it gave last. Threads may share it."""
+
+    def __init__(self, text: str) -> None:
+        asked = json.loads(text)
+        self._table = asked["table"]
+        self._connect = partial(upstream.connect, asked["implementation"], asked["options"])
+        self._client: Any = None
+        self._given: dict[str, str] = {}
+        self._renewed_at = 0.0
+        self._lock = Lock()
+
+    def credentials(self) -> dict[str, str]:
+        """Give what is valid for a while; nothing where the service gives none."""
+        with self._lock:
+            if time.time() >= self._renewed_at:
+                self._renew()
+            return self._given
+
+    def _renew(self) -> None:
+        request = upstream.DescribeTableRequest(id=self._table, vend_credentials=True)
+        try:
+            self._client = self._client or self._connect()
+            given = self._client.describe_table(request).storage_options
+        except (upstream_errors.LanceNamespaceError, ValueError, OSError, RuntimeError) as error:
+            # A table that it only names, or a service that is away: what was given counts on.
+            _LOG.info("no credentials are given for %s: %s", ".".join(self._table), error)
+            given = self._given
+        self._given = {str(key): str(value) for key, value in (given or {}).items()}
+        now = time.time()
+        self._renewed_at = now + _KEPT_SECONDS
+        if _EXPIRES in self._given:
+            left = int(self._given[_EXPIRES]) / 1000 - now
+            self._renewed_at = now + max(
+                left - max(_MARGIN_SECONDS, left / _SHARE_OF_LIFE), left / 2
+            )
+
+
+@cache
+def _table_of(text: str) -> _VendedTable:
+    return _VendedTable(text)
 
 
 # Copies of the files of ``__manifest`` on a store, from which its rows are read.
@@ -142,7 +271,7 @@ class _Copies:
     def __init__(self, uri: str, options: Mapping[str, str]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="pennon-")
         self._place = Path(self._folder.name)
-        self._session = file_session(uri, options)
+        self._uri, self._options = uri, options
         self._lock = Lock()
         self._brought: dict[str, Future[int]] = {}
         self.num_bytes = 0
@@ -167,7 +296,7 @@ class _Copies:
 
     def _copied(self, path: str) -> int:
         copy = self._place / path
-        self._session.download_file(path, str(copy))
+        file_session(self._uri, self._options).download_file(path, str(copy))
         return copy.stat().st_size
 
     def opened(self, version: int, manifest: bytes | None = None) -> lance.LanceDataset | None:

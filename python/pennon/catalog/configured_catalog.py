@@ -13,6 +13,7 @@ from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
+from pennon.caching.lance_sessions import vended
 from pennon.errors import (
     ArgumentRefused,
     BytesUnknown,
@@ -29,6 +30,7 @@ from pennon.manifest.dataset.storage import address, open_manifest
 from pennon.settings import (
     EXECUTION,
     IMPLEMENTATION,
+    NAMESPACE_OPTIONS,
     ONE_EXECUTOR_BYTES,
     ONE_TASK_BYTES,
     REPLICATED_BYTES,
@@ -99,7 +101,7 @@ def misspelling_of(name: str, existing: Iterable[str]) -> str | None:
 
 # Hadoop, and so Spark, writes a local path with one slash behind it.
 _FILE: Final = "file:/"
-_STORAGE_PREFIX: Final = STORAGE.name.rstrip("*")
+_PREFIXES_OF_OPTIONS: Final = tuple(it.name.rstrip("*") for it in (STORAGE, NAMESPACE_OPTIONS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class Catalog:
         options: What the session states of the catalog now, by the names of the options; of
             storage options no values.
         has_time: Whether the session has the type TIME.
+        namespace: Options of the implementation, such as the address of a service; never printed.
 
     Example:
         >>> lake = Catalog("lance", "file:/data/lake/")
@@ -128,6 +131,7 @@ class Catalog:
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     has_time: bool = False
+    namespace: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", absolute_place(self.root))
@@ -142,6 +146,23 @@ class Catalog:
     def prefix(self) -> str:
         """What all paths and URLs below the root begin with."""
         return self.root.rstrip("/") + "/"
+
+    @property
+    def connection(self) -> dict[str, str]:
+        """What its implementation is connected with; a service has a place of its own."""
+        storage = {f"storage.{key}": value for key, value in self.storage.items()}
+        own = {} if self.implementation == "rest" else {"root": self.root, **storage}
+        return {**own, **self.namespace}
+
+    def storage_of(self, identifier: Sequence[str]) -> Mapping[str, str]:
+        """Give the storage options of a table, with the credentials that a service gives for it.
+
+        Args:
+            identifier: Its name, or a path.
+        """
+        if self.implementation == _DIRECTORY or (len(identifier) == 1 and is_path(identifier[0])):
+            return self.storage
+        return vended(self.storage, self.implementation, self.connection, identifier)
 
     def check_implementation(self) -> None:
         """Refuse a session that states another implementation than the catalog began with.
@@ -172,7 +193,7 @@ def check_catalog_options(options: Iterable[str], catalog: str | None = None) ->
     """Refuse an option of a catalog that would be kept and do nothing.
 
     Args:
-        options: Their names. Storage options may have any.
+        options: Their names. Those of the storage and of the implementation may have any.
         catalog: The catalog whose settings in Spark they are; None for arguments of Python.
 
     Raises:
@@ -192,7 +213,7 @@ Write one that it has, or leave it out.
     in_any_letters = (ROOT.name, IMPLEMENTATION.name)
     for option in options:
         is_known = option in known or (catalog is not None and option.lower() in in_any_letters)
-        is_storage = catalog is not None and option.startswith(_STORAGE_PREFIX)
+        is_storage = catalog is not None and option.startswith(_PREFIXES_OF_OPTIONS)
         if not is_known and not is_storage:
             name = option if catalog is None else setting_name(catalog, option)
             near = near_names(option, (*known, ROOT.name, STORAGE.name), "options")
@@ -344,7 +365,17 @@ _STORAGE_OPTIONS: Final = frozenset(
         *(prefix + name for prefix, names in _PREFIXES.items() for name in names.split()),
     }
 )
-_OTHER_STORES: Final = ("lance_", "oss_", "cos_", "tos_", "hf_", "goosefs_", "opendal_", "headers.")
+_OTHER_STORES: Final = (
+    "lance_",
+    "oss_",
+    "cos_",
+    "tos_",
+    "hf_",
+    "goosefs_",
+    "opendal_",
+    "headers.",
+    "pennon.",
+)
 
 
 def check_storage_options(options: Iterable[str]) -> None:

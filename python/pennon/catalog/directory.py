@@ -70,7 +70,7 @@ class Directory:
         # There without being made, as JDBC's clients begin in it; of a lake only read as well.
         self._default = (stated,) if stated else None
         self._check_root()
-        asked = catalog.name, catalog.implementation
+        asked = catalog.name, catalog.implementation, storage_identity(catalog.namespace)
         key = TableKey(catalog.root, 0, "", storage_identity(catalog.storage), asked)
         self._client = _CONNECTIONS.find(key, partial(_connect, catalog))
 
@@ -410,9 +410,8 @@ class Directory:
 
 def _connect(catalog: Catalog) -> Any:
     name, root, implementation = catalog.name, catalog.root, catalog.implementation
-    options = {f"storage.{key}": value for key, value in catalog.storage.items()}
     try:
-        return upstream.connect(implementation, {"root": root, **options})
+        return upstream.connect(implementation, catalog.connection)
     except (*_NOT_STARTED, upstream_errors.LanceNamespaceError) as error:
         if is_of_storage(error):
             raise storage_failure("use the root", root, error) from error

@@ -157,6 +157,11 @@ def parts_of(catalog: Catalog, name: str) -> tuple[str, ...]:
     return _of_path(parts[0]) if len(parts) == 1 and is_path(parts[0]) else parts
 
 
+def storage_of(catalog: Catalog, name: str) -> Mapping[str, str]:
+    """Give the storage options of a table by its name or its path, as ``Catalog.storage_of``."""
+    return catalog.storage_of(parts_of(catalog, name))
+
+
 def _of_path(place: str) -> tuple[str]:
     return (absolute_place(place),)
 
@@ -259,8 +264,13 @@ def registered(
 
 
 def registration_of(catalog: Catalog, location: str) -> dict[str, str]:
-    """Give the properties of a namespace that is the table at a location."""
-    return {LOCATION: relative_location(catalog, location), MARKER: MARKER_VALUE}
+    """Give the properties of a namespace that is the table at a location.
+
+    What a service tells of a place is whole: others may have another root.
+    """
+    is_relative = catalog.implementation == "dir"
+    place = relative_location(catalog, location) if is_relative else location
+    return {LOCATION: place, MARKER: MARKER_VALUE}
 
 
 def relative_location(catalog: Catalog, location: str) -> str:

@@ -1,4 +1,4 @@
-"""``pennon serve``: Spark's own Thrift and Connect servers with Pennon's catalog configured.
+"""``pennon serve``: Spark's Thrift and Connect servers with Pennon's catalog configured.
 
 A client needs nothing of Pennon: beeline, a JDBC driver or any Thrift client, or Spark Connect's.
 """
@@ -45,7 +45,7 @@ class Server:
 
 THRIFT = Server(
     "thrift",
-    "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2",
+    "dev.pennon.spark.thrift.ThriftServer",
     10000,
     "beeline -u jdbc:hive2://{host}:{port}",
 )
@@ -109,11 +109,7 @@ class Serving:
         arguments += ["--properties-file", str(properties), "--load-spark-defaults"]
         if self.master is not None:
             arguments += ["--master", self.master]
-        arguments.append("spark-internal")
-        if self.server is THRIFT:
-            arguments += ["--hiveconf", f"hive.server2.thrift.bind.host={self.host}"]
-            arguments += ["--hiveconf", f"hive.server2.thrift.port={self.chosen_port}"]
-        return arguments
+        return [*arguments, "spark-internal"]
 
 
 def serve(serving: Serving) -> int:
@@ -166,6 +162,8 @@ def _server_conf(serving: Serving, scratch: Path) -> dict[str, str]:
             "spark.sql.connect.serverStacktrace.enabled": "false",
         }
     return begin | {
+        "spark.hadoop.hive.server2.thrift.bind.host": serving.host,
+        "spark.hadoop.hive.server2.thrift.port": str(serving.chosen_port),
         # The server always opens a Hive metastore: one in memory leaves no files behind.
         "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:pennon;create=true",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),

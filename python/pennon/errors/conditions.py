@@ -6,7 +6,11 @@ not called as its condition. All others are rows of a table, made by ``condition
 
 from __future__ import annotations
 
-from typing import ClassVar
+import traceback
+from pathlib import Path
+from typing import ClassVar, Final
+
+_PACKAGE: Final = Path(__file__).parents[1]
 
 
 class PennonError(Exception):
@@ -39,9 +43,20 @@ class PennonError(Exception):
         self.message = self.template.format(**self.parameters)
         super().__init__(f"[{self.condition}] {self.message}")
 
+    def _render_traceback_(self) -> list[str]:
+        """Show in a notebook where the caller is, and what it met: nothing of what lies between."""
+        frames = traceback.extract_tb(self.__traceback__)
+        own = next((at for at, frame in enumerate(frames) if _is_ours(frame)), len(frames))
+        called = [frame for frame in frames[:own] if "/IPython/" not in frame.filename]
+        return [*traceback.format_list(called), f"{type(self).__name__}: {self}"]
+
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """Travel between processes by class and parameters: the message is made of them."""
         return _made_again, (type(self), self.parameters)
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    return Path(frame.filename).is_relative_to(_PACKAGE)
 
 
 def _made_again(kind: type[PennonError], parameters: dict[str, str]) -> PennonError:

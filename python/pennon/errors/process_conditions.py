@@ -217,6 +217,16 @@ class FragmentTime(PennonError, condition="CANNOT_PARSE_TIMESTAMP", sql_state="2
     )
 
 
+class FragmentCalendar(PennonError, condition="DATETIME_OVERFLOW", sql_state="22008"):
+    """A time is of a year that DataFusion's calendar has not."""
+
+    template = (
+        "Cannot compute a part of the query: a time lies beyond the years -262143 to 262142, with"
+        " which workers compute ({why}). Leave it out, or set the catalog's option execution to"
+        " spark."
+    )
+
+
 class FragmentPart(PennonError, condition="INVALID_ARRAY_INDEX", sql_state="22003"):
     """A split text has fewer parts than one is asked for, as under ANSI in Spark itself."""
 

@@ -140,8 +140,9 @@ RootNotFound = condition(
 UnknownImplementation = condition(
     "UNKNOWN_IMPLEMENTATION",
     "42704",
-    "Cannot start catalog {catalog}: {implementation} is no lance_namespace implementation that"
-    " can be loaded ({why}). Leave the option implementation out for the directory namespace.",
+    "Cannot start catalog {catalog} with the implementation {implementation}: {why}. Name one"
+    " of lance_namespace, with its options as spark.sql.catalog.{catalog}.namespace.* or"
+    " namespace_options; without one it is the directory namespace.",
 )
 
 
@@ -150,7 +151,7 @@ class CatalogRefused(PennonError, condition="CATALOG_REFUSED", sql_state="58030"
 
     template = (
         "Cannot {action} {object}: the namespace implementation refused with {reason}. Check the"
-        " root and its access rights."
+        " root, or the service and its address, and the access rights."
     )
 
 

@@ -6,6 +6,7 @@ import re
 from typing import Final, TypeAlias, get_args
 
 from pennon.errors import (
+    FragmentCalendar,
     FragmentDivision,
     FragmentFailed,
     FragmentMemory,
@@ -32,6 +33,8 @@ _OVERFLOWS: Final = (
 TOO_MANY_ROWS: Final = "rows of a subquery for one value: "
 """What stands before their number where a query finds too many."""
 _NUMBER_OF_ROWS: Final = re.compile(re.escape(TOO_MANY_ROWS) + r"(?P<rows>\d+)")
+# What Arrow says of a day that its calendar has not.
+_BEYOND: Final = ("failed to convert", "date arithmetic overflow", "timestamp out of range")
 _DIVISIONS: Final = ("divide by zero", "division by zero")
 _LONGEST_REASON: Final = 300
 _CAUSE: Final = "\ncaused by\n"
@@ -64,10 +67,15 @@ _SPARK_TYPES: Final = {
 
 
 _OfValues: TypeAlias = (
-    FragmentDivision | FragmentOverflow | FragmentPart | FragmentText | FragmentTime
+    FragmentCalendar
+    | FragmentDivision
+    | FragmentOverflow
+    | FragmentPart
+    | FragmentText
+    | FragmentTime
 )
 VALUE_FAILURES: Final = get_args(_OfValues)
-"""The errors of values that Spark cannot compute either."""
+"""The errors of values: of those that Spark cannot compute either, and of years beyond."""
 
 
 def engine_failures() -> DataFusionErrors:
@@ -103,6 +111,8 @@ def failure_of_values(error: BaseException) -> _OfValues | None:
         value = text["value"].removeprefix(NOT_READ)
         return FragmentText(value=repr(value), type=_SPARK_TYPES[text["type"]])
     lowered = str(error).lower()
+    if any(words in lowered for words in _BEYOND):
+        return FragmentCalendar(why=_reason(error))
     if any(words in lowered for words in _DIVISIONS):
         return FragmentDivision(why=_reason(error))
     if any(words in lowered for words in _OVERFLOWS):

@@ -28,8 +28,10 @@ from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.caching.lance_sessions import (
     file_session,
     forget_sessions,
+    lance_options,
     lance_session,
     manifest_in,
+    opening,
 )
 from pennon.errors import (
     DraftLayout,
@@ -84,7 +86,9 @@ FIRST_DETACHED: Final = 1 << 63
 _DATASET_BYTES: Final = 10 << 10
 _FRAGMENT_BYTES: Final = 1 << 10
 _OPENED_BYTES: Final = 96 << 20
+_Leaf = TypeVar("_Leaf")
 _Done = TypeVar("_Done")
+_AHEAD: Final = 4
 _MAIN: Final = "main"
 _SAYS_STORAGE: Final = "LanceError(IO)"
 # Beyond so many files of a folder it is listed: a request each takes longer.
@@ -157,20 +161,27 @@ def leaves_at_once(root: str, *, on_disk: int) -> int:
     return int(stated)
 
 
-def side_by_side(root: str, work: Callable[[str], _Done], leaves: Sequence[str]) -> Iterator[_Done]:
+def side_by_side(
+    root: str, work: Callable[[_Leaf], _Done], leaves: Sequence[_Leaf]
+) -> Iterator[_Done]:
     """Do something for each leaf, of a store for several at a time; the first failure ends it.
 
     Args:
         root: Path or URL of the partitioned namespace.
         work: Does it.
-        leaves: The leaves.
+        leaves: The leaves, or what stands for them.
 
     Returns:
-        What it gives, in their order.
+        What it gives, in their order; little is done ahead of who takes it.
     """
-    with ThreadPoolExecutor(leaves_at_once(root, on_disk=1)) as pool:
+    most = leaves_at_once(root, on_disk=1)
+    if most == 1:
+        yield from map(work, leaves)
+        return
+    with ThreadPoolExecutor(most) as pool:
         try:
-            yield from pool.map(work, leaves)
+            for start in range(0, len(leaves), _AHEAD * most):
+                yield from pool.map(work, leaves[start : start + _AHEAD * most])
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -276,8 +287,10 @@ def _read(
     storage: str,
 ) -> lance.LanceDataset:
     uri = leaf_uri(root, location)
-    options = dict(storage_options) if storage_options else None
-    if "://" in uri and "://" not in location and version is not None and version >= FIRST_DETACHED:
+    opened = opening(uri, storage_options)
+    is_detached = version is not None and version >= FIRST_DETACHED
+    if "uri" in opened and "://" in uri and "://" not in location and is_detached:
+        options = opened["storage_options"]
         manifest = _manifest(root, f"{location}/_versions/d{version}.manifest", options)
         if manifest is not None:
             return lance.LanceDataset(
@@ -288,9 +301,7 @@ def _read(
                 session=lance_session(storage),
             )
     try:
-        return lance.dataset(
-            uri, version=version, storage_options=options, session=lance_session(storage)
-        )
+        return lance.dataset(**opened, version=version, session=lance_session(storage))
     except (ValueError, OSError) as error:
         if not _says_missing(error):
             if _SAYS_STORAGE not in str(error):
@@ -506,7 +517,7 @@ def are_there(
         root, _, leaf = uri.rstrip("/").rpartition("/")
         session = file_session(root, storage_options)
         return all(session.contains(f"{leaf}/{name}") for name in names)
-    session = LanceFileSession(uri, storage_options=dict(storage_options or {}) or None)
+    session = LanceFileSession(uri, storage_options=lance_options(storage_options))
     if len(names) > _MOST_ASKED_FOR:
         return names <= set(session.list("data"))
     return all(map(session.contains, names))
@@ -572,7 +583,7 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str]) -> None:
     Raises:
         OSError: The storage refused, or nothing is there.
     """
-    lance.LanceDataset.drop(uri, storage_options=dict(storage_options) or None)
+    lance.LanceDataset.drop(uri, storage_options=lance_options(storage_options))
 
 
 def _says_missing(error: Exception) -> bool:

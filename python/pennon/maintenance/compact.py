@@ -222,7 +222,7 @@ def _runs(dataset: lance.LanceDataset, chosen: set[int]) -> Iterator[tuple[int, 
 
 
 DEFAULT_TARGET_BYTES: Final = 256 << 20
-STRATEGIES: Final = ("binpack", "sort")
+STRATEGIES: Final = ("binpack", "sort", "all")
 _LEAVES_AT_ONCE: Final = 20
 _MEETINGS: Final = 3
 # Lance's files have so many rows at most, however small they are.
@@ -274,8 +274,8 @@ def compact(
         where: A Spark SQL condition: only partitions that may have a row that satisfies it.
         time_zone: Of times in it without a zone, as Spark's session has one.
         target_bytes: How large files shall be; those of less than half of it are put together.
-        strategy: ``binpack``, or ``sort``: all files of the leaves whose rows are not in the
-            table's write order.
+        strategy: ``binpack``; ``sort``: all files of the leaves whose rows are not in the table's
+            write order; or ``all``: every file, which ``write.compression`` asks for.
         dry_run: Whether to list only.
         progress: Called with how far it is.
 
@@ -495,8 +495,9 @@ class _Compaction:
         except LeafMissing as error:
             self.done.notes.append(error.message)
             return None
-        if self.strategy == "sort":
-            chosen = [] if _is_sorted(snapshot, state) else list(dataset.get_fragments())
+        if self.strategy != "binpack":
+            stays = self.strategy == "sort" and _is_sorted(snapshot, state)
+            chosen = [] if stays else list(dataset.get_fragments())
         else:
             chosen = fragments_below(dataset, self.target_bytes // 2)
         rewrite = LeafRewrite.of(state, state.read_version, chosen)

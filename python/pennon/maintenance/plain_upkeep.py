@@ -11,6 +11,7 @@ import lance
 from lance.file import LanceFileSession
 from lance.optimize import Compaction, CompactionOptions
 
+from pennon.caching.lance_sessions import lance_options, opening
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot, open_plain
 from pennon.errors import NamespaceHasNoManifest, StorageFailure
 from pennon.leaf import leaf_uri, open_leaf
@@ -116,7 +117,7 @@ def forgotten_version(
 
 def detached_versions(uri: str, storage_options: StorageOptions) -> list[int]:
     """List the detached versions of a leaf, by the files that hold them."""
-    files = LanceFileSession(uri, storage_options=dict(storage_options) or None).list("_versions")
+    files = LanceFileSession(uri, storage_options=lance_options(storage_options)).list("_versions")
     matches = (_DETACHED.fullmatch(name) for name in files)
     return sorted(int(match_.group(1)) for match_ in matches if match_ is not None)
 
@@ -301,7 +302,7 @@ def restore_dataset(snapshot: PlainSnapshot, target: PlainSnapshot) -> int:
             snapshot.location,
             lance.LanceOperation.Restore(target.version),
             read_version=snapshot.version,
-            storage_options=dict(snapshot.storage_options) or None,
+            storage_options=lance_options(snapshot.storage_options),
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise storage_failure("roll back", snapshot.location, error) from error
@@ -309,5 +310,4 @@ def restore_dataset(snapshot: PlainSnapshot, target: PlainSnapshot) -> int:
 
 
 def _newest(snapshot: PlainSnapshot) -> lance.LanceDataset:
-    options = dict(snapshot.storage_options) or None
-    return lance.dataset(snapshot.location, storage_options=options)
+    return lance.dataset(**opening(snapshot.location, snapshot.storage_options))

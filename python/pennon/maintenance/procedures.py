@@ -243,12 +243,12 @@ def call(
                 catalog=catalog,
                 identifier=identifier,
                 location=_location(catalog, identifier) if called.takes("location") else None,
-                storage_options=catalog.storage,
+                storage_options=catalog.storage_of(identifier),
                 time_zone=time_zone,
             )
             rows = called.told_rows(result, checked)
     except NamespaceHasNoManifest as error:
-        plain_dataset(_location(catalog, identifier), catalog.storage, error)
+        plain_dataset(_location(catalog, identifier), catalog.storage_of(identifier), error)
         raise PlainDatasetRefused(procedure=called.name, table=full) from error
     # A dry run changes nothing, and what it looks at may be too damaged to be read.
     is_changed = called.renews_table and checked.get("dry_run") is not True

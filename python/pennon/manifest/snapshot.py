@@ -28,7 +28,7 @@ from sqlglot import exp
 
 from pennon.arguments import check_process
 from pennon.caching import LOOK, Cache, TableKey, storage_identity, version_identity
-from pennon.caching.lance_sessions import near
+from pennon.caching.lance_sessions import lance_options, near
 from pennon.errors import SnapshotNotFound, TableMadeAnew
 from pennon.manifest.dataset.select import LeafQuery, newest_versions
 from pennon.manifest.dataset.storage import (
@@ -157,7 +157,7 @@ def _leaf_schemas(
             yield lance.dataset(
                 uri,
                 version=row.get(READ_VERSION.name),
-                storage_options=dict(storage_options) or None,
+                storage_options=lance_options(storage_options),
             ).schema
         except (OSError, ValueError):
             continue

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, cast
+from html import escape
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
 
@@ -12,11 +13,14 @@ from pennon.catalog.configured_catalog import Catalog, is_path, stated_place
 from pennon.catalog.ddl import table_ddl
 from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
+from pennon.catalog.partitioning import partitioned_by
 from pennon.catalog.table_name import parts_of, spelled
 from pennon.catalog.tables.loaded_table import load
 from pennon.draft import open_snapshot
-from pennon.errors import SchemaNotUnderstood, TableNotFound
+from pennon.errors import PennonError, SchemaNotUnderstood, TableNotFound
 from pennon.namespace.partitioned_namespace import PartitionedNamespace
+from pennon.notebook import Bar, html_table
+from pennon.planning import plan_scan
 from pennon.transforms.registry import parse_transform
 
 if TYPE_CHECKING:
@@ -146,13 +150,16 @@ def connect(
     *,
     storage_options: Mapping[str, str] | None = None,
     implementation: str = "dir",
+    namespace_options: Mapping[str, str] | None = None,
 ) -> Lake:
     """Connect to a lake; ``pennon.connect`` is this function.
 
     Args:
         root: The folder or URL under which the namespaces are; what ``pennon.spark`` calls root.
         storage_options: Given to Lance; never printed.
-        implementation: Name of a ``lance_namespace`` implementation.
+        implementation: Name of a ``lance_namespace`` implementation, or its class by its path.
+        namespace_options: Handed to the implementation: ``uri`` and ``header.…`` of a service.
+            The root is where new tables are made; others are where the implementation says.
 
     Example:
         >>> import pennon, tempfile
@@ -165,9 +172,9 @@ def connect(
         >>> lake.load_table("shop.orders").version
         2
     """
-    return Lake(
-        Catalog("lance", stated_place(root, "root"), implementation, dict(storage_options or {}))
-    )
+    place, storage = stated_place(root, "root"), dict(storage_options or {})
+    options = dict(namespace_options or {})
+    return Lake(Catalog("lance", place, implementation, storage, namespace=options))
 
 
 @checked_methods
@@ -458,3 +465,25 @@ class Lake:
     def __repr__(self) -> str:
         """Name the root."""
         return f"Lake({self.root!r})"
+
+    def _repr_html_(self) -> str:
+        names = self.list_tables()
+        rows = [_row(self._catalog, name) for name in names[:_SHOWN_IN_HTML]]
+        most = max((row[2] or 0 for row in rows), default=0)
+        cells = ((name, fields, Bar(count, most)) for name, fields, count in rows)
+        more = f"<p>… {len(names):,} in all</p>" if len(rows) < len(names) else ""
+        header = ("table", "partitioned by", "rows")
+        return f"<p>{escape(repr(self))}</p>{html_table(header, cells)}{more}"
+
+
+_SHOWN_IN_HTML: Final = 20
+
+
+def _row(catalog: Catalog, name: str) -> tuple[str, str, int | None]:
+    """Tell of a table by what partitions it and its rows; the reason, where it cannot be read."""
+    try:
+        snapshot = load(catalog, parts_of(catalog, name)).snapshot
+        fields = ", ".join(partitioned_by(snapshot.current_spec, snapshot.schema))
+        return name, fields, plan_scan(snapshot).num_rows
+    except PennonError as error:
+        return name, str(error), None

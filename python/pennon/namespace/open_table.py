@@ -14,7 +14,7 @@ from pennon.arguments import as_names, check_least, checked_methods
 from pennon.catalog.columns.spark_types import arrow_type, declarations, spark_schema
 from pennon.catalog.layouts.stored_tables import check_is_there, missed_by_name
 from pennon.catalog.partitioning import partitioned_by
-from pennon.catalog.table_name import by_name
+from pennon.catalog.table_name import by_name, storage_of
 from pennon.catalog.tables.loaded_table import (
     Table,
     load,
@@ -33,6 +33,8 @@ from pennon.manifest.versions.history import HistoryEntry, dataset_history, hist
 from pennon.manifest.versions.tags import Tag, tags_of
 from pennon.metadata_tables import Selection, tables_of
 from pennon.namespace.upkeep import Maintenance
+from pennon.notebook import Bar, html_table
+from pennon.planning import plan_scan
 from pennon.predicate.values.literals import to_expression, type_named
 from pennon.predicate.values.time_units import EPOCH
 from pennon.spec.arrow_json import storage_field
@@ -182,20 +184,45 @@ def described(table: Table, *, is_pinned: bool) -> str:
     )
 
 
+# Of more partitions than these a notebook shows none: they would have to be read.
+_MOST_PLANNED: Final = 10_000
+
+
 def described_html(table: Table) -> str:
-    """Describe a table as HTML: its columns, and how it is partitioned."""
+    """Describe a table as HTML: its columns, how it is partitioned, and its first partitions."""
     snapshot = table.snapshot
-    fields = ", ".join(partitioned_by(snapshot.current_spec, snapshot.schema)) or "nothing"
-    rows = "".join(
-        f"<tr><td>{escape(column.name)}</td><td>{escape(str(column.type))}"
-        f"{'' if column.nullable else ' not null'}</td></tr>"
+    columns = (
+        (
+            column.name,
+            f"{column.type}{'' if column.nullable else ' not null'}",
+            (column.metadata or {}).get(b"comment", b"").decode(),
+        )
         for column in snapshot.schema.arrow
     )
+    fields = ", ".join(partitioned_by(snapshot.current_spec, snapshot.schema)) or "nothing"
+    is_small = snapshot.num_leaves <= _MOST_PLANNED
     return (
         f"<p><b>{escape(table.name)}</b>, version {snapshot.version},"
         f" partitioned by {escape(fields)}</p>"
-        f"<table><tr><th>column</th><th>type</th></tr>{rows}</table>"
+        + html_table(("column", "type", "comment"), columns)
+        + (plan_scan(snapshot).partitions_html() if is_small else "")
     )
+
+
+class History(list[HistoryEntry]):
+    """The versions of a table, oldest first; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        most = max((entry.record.added_rows or 0 for entry in self if entry.record), default=0)
+        header = ("version", "committed at", "operation", "rows added", "rows removed")
+        return html_table(header, (_cells(entry, most) for entry in self))
+
+
+def _cells(entry: HistoryEntry, most: int) -> tuple[object, ...]:
+    at = f"{entry.committed_at:%Y-%m-%d %H:%M:%S}"
+    record = entry.record
+    added, removed = (record.added_rows, record.removed_rows) if record else (None, None)
+    return entry.version, at, entry.operation, Bar(added, most), "" if removed is None else removed
 
 
 # Metadata tables read as Arrow tables, without Spark.
@@ -398,9 +425,11 @@ class OpenTable:
             >>> letters.maintenance.check().is_valid
             True
         """
-        return Maintenance(self.name, self.location, self._catalog.storage, self._follow)
+        return Maintenance(
+            self.name, self.location, storage_of(self._catalog, self.name), self._follow
+        )
 
-    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+    def history(self, limit: int | None = None) -> History:
         """List the commits that made the versions of the table that can still be read.
 
         Args:
@@ -422,10 +451,12 @@ class OpenTable:
         """
         check_least("history", "limit", limit, 0)
         if not self._table.stored.has_manifest:
-            check_is_there(self.name, self.location, self._catalog.storage)
-            return dataset_history(self.snapshot.manifest, self.location, limit=limit)
-        with missed_by_name(self.name, self.location, self._catalog.storage):
-            return history(self.location, self._catalog.storage, limit=limit)
+            check_is_there(self.name, self.location, storage_of(self._catalog, self.name))
+            manifest = self.snapshot.manifest
+            return History(dataset_history(manifest, self.location, limit=limit))
+        with missed_by_name(self.name, self.location, storage_of(self._catalog, self.name)):
+            storage = storage_of(self._catalog, self.name)
+            return History(history(self.location, storage, limit=limit))
 
     def tags(self) -> dict[str, Tag]:
         """Give the tags of the table: ``version``, ``set_at`` and ``retain`` of each, by name.
@@ -440,7 +471,7 @@ class OpenTable:
         """
         tags = tags_of(self.snapshot.manifest)
         if not tags:  # as of a folder that is gone
-            check_is_there(self.name, self.location, self._catalog.storage)
+            check_is_there(self.name, self.location, storage_of(self._catalog, self.name))
         return tags
 
     def snapshots(self) -> pa.Table:
@@ -527,10 +558,10 @@ class OpenTable:
             >>> letters.metadata("partitions").num_rows
             0
         """
-        with missed_by_name(self.name, self.location, self._catalog.storage):
+        with missed_by_name(self.name, self.location, storage_of(self._catalog, self.name)):
             rows = read_metadata_table(self._table, name)
         if not rows.num_rows:  # as of a folder that is gone
-            check_is_there(self.name, self.location, self._catalog.storage)
+            check_is_there(self.name, self.location, storage_of(self._catalog, self.name))
         return rows
 
     def refresh(self) -> Self:

@@ -25,6 +25,7 @@ from pennon.maintenance.rewrite_partitions import REWRITE_PARTITIONS
 from pennon.maintenance.rollback import ROLLBACK
 from pennon.maintenance.statistics import ANALYZE
 from pennon.maintenance.vacuum import VACUUM
+from pennon.notebook import show_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -303,7 +304,11 @@ class Maintenance:
                 expected=f"a {' or a '.join(procedure.one_of)}",
             )
         given = {"location": self.location, "storage_options": self.storage_options}
-        with missed_by_name(self.name, self.location, self.storage_options):
+        with (
+            missed_by_name(self.name, self.location, self.storage_options),
+            show_progress() as shown,
+        ):
+            progress = shown if progress is no_progress else progress
             done = procedure.run(arguments, **given, progress=progress)
             if name not in _NOTHING_TO_READ_ANEW:
                 self.refresh()

@@ -24,6 +24,7 @@ from pennon.manifest.column_bounds import BESIDE
 from pennon.manifest.format.column_statistics import IS_COUNTED, RECORDED_ORDER
 from pennon.manifest.format.names import spec_version_of
 from pennon.manifest.format.rows import PARTITION_PREFIX
+from pennon.notebook import Bar, html_table
 from pennon.planning.binding.bind import bind, without_contradiction
 from pennon.planning.binding.bound_predicate import (
     FALSE,
@@ -51,7 +52,7 @@ from pennon.spec.column_names import column_path, python_rows
 from pennon.spec.write_order import WriteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pennon.manifest.snapshot import Snapshot
     from pennon.spec.write_order import OrderColumn
@@ -242,23 +243,25 @@ class ScanPlan:
         )
 
     def _repr_html_(self) -> str:
+        where = f" where {escape(self.predicate)}" if self.predicate else ""
+        return f"<p>{escape(repr(self))}{where}</p>{self.partitions_html()}"
+
+    def partitions_html(self) -> str:
+        """Show the first partitions as a table, with bars for their rows."""
         shown = self.partitions[:_SHOWN_IN_HTML]
         fields = list(dict.fromkeys(name for partition in shown for name in partition.values))
-        header = _html_row("th", (*fields, "rows", "filter"))
+        most = max((partition.num_rows or 0 for partition in shown), default=0)
         cells = (
             (
                 *(partition.values.get(name, "") for name in fields),
-                partition.num_rows,
+                Bar(partition.num_rows, most),
                 partition.residual or "",
             )
             for partition in shown
         )
-        body = "".join(_html_row("td", row) for row in cells)
-        more = (
-            f"<p>… {len(self.partitions):,} in all</p>" if len(shown) < len(self.partitions) else ""
-        )
-        where = f" where {escape(self.predicate)}" if self.predicate else ""
-        return f"<p>{escape(repr(self))}{where}</p><table>{header}{body}</table>{more}"
+        total = len(self.partitions)
+        more = f"<p>… {total:,} in all</p>" if len(shown) < total else ""
+        return html_table((*fields, "rows", "filter"), cells) + more
 
     @property
     def predicate(self) -> str:
@@ -349,10 +352,6 @@ class PlannedPartitions(Sequence[PlannedPartition]):
                 yield _partition(self.plan, row)
 
 
-def _html_row(tag: str, cells: Iterable[object]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
-
-
 def plan_scan(
     snapshot: Snapshot,
     predicate: str | exp.Expression | Sequence[str | exp.Expression] | None = None,
@@ -389,7 +388,7 @@ def plan_scan(
     given = _given(snapshot, predicate, time_zone, with_metadata=with_metadata)
     bound = without_contradiction(all_of(given))
     parts = conjuncts(bound)
-    texts = [predicate] if isinstance(predicate, str) else list(predicate or ())
+    texts = [predicate] if isinstance(predicate, str | exp.Expression) else list(predicate or ())
     is_told = all(isinstance(text, str) for text in texts)
     asked = tuple(texts) if is_told else (), time_zone, by_statistics, with_metadata
     key = replace(snapshot.key, detail=asked)

@@ -14,7 +14,7 @@ from typing import ClassVar, Final, TypeVar, cast
 
 import pyarrow as pa
 import sqlglot
-from sqlglot import exp, generator, tokens
+from sqlglot import exp, generator, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 
 from pennon.errors import CompiledSqlglot
@@ -105,6 +105,15 @@ class DataFusion(Dialect):
 
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`", '"']
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
+
+    class Parser(parser.Parser):
+        """Functions that sqlglot would write by other names, or without their second argument."""
+
+        FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
+            name: function
+            for name, function in parser.Parser.FUNCTIONS.items()
+            if name not in ("CHARACTER_LENGTH", "SIGNUM", "TO_CHAR")
+        }
 
     class Generator(generator.Generator):
         """The functions and types that differ."""

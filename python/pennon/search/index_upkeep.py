@@ -20,8 +20,15 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.errors import IndexAlreadyExists, IndexNotFound, PennonError, WriteConflict
+from pennon.errors import (
+    IndexAlreadyExists,
+    IndexNotFound,
+    IndexRefused,
+    PennonError,
+    WriteConflict,
+)
 from pennon.leaf.dataset import leaf_indexes, leaves_at_once, open_own_leaf
+from pennon.leaf.write.leaf_commit import files_by_fragment
 from pennon.manifest import ManifestCommitted, Snapshot
 from pennon.manifest.commits.root_change import change_root
 from pennon.manifest.format.properties import index_definitions
@@ -31,11 +38,12 @@ from pennon.transaction import Committed, Conflicted, Transaction
 from pennon.transaction.staging.staged import leaf_states
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     import lance
     from lance.dataset import Index
 
+    from pennon.leaf.write.leaf_commit import FragmentFiles
     from pennon.manifest.format.column_statistics import LeafIndex
     from pennon.manifest.format.properties import IndexDefinition
     from pennon.transaction.staging.staged import LeafState
@@ -179,7 +187,7 @@ class _Built:
     """What a leaf gets, and what goes."""
 
     object_id: str
-    version: int
+    files: Mapping[int, FragmentFiles]
     segments: tuple[Index, ...] = ()
     removed: tuple[str, ...] = ()
 
@@ -209,7 +217,7 @@ def _opened(snapshot: Snapshot, state: LeafState) -> lance.LanceDataset:
 def _without(name: str, snapshot: Snapshot, state: LeafState) -> _Built | None:
     dataset = _opened(snapshot, state)
     gone = tuple(_segments(dataset, name))
-    return _Built(state.object_id, int(dataset.version), removed=gone) if gone else None
+    return _Built(state.object_id, {}, removed=gone) if gone else None
 
 
 def _segments(dataset: lance.LanceDataset, name: str) -> dict[str, set[int]]:
@@ -241,16 +249,15 @@ def _indexed(
     lacking = sorted(number for number in rows.keys() - covered if rows[number])
     dead = tuple(segments.keys() - set(live))
     num_lacking, total = sum(rows[number] for number in lacking), sum(rows.values())
-    version = int(dataset.version)
     if column is None or not is_wanted or num_lacking <= least_share * total:
-        return _Built(state.object_id, version, removed=dead) if dead else None
+        return _Built(state.object_id, {}, removed=dead) if dead else None
     if len(live) >= _MOST_SEGMENTS or 2 * num_lacking > total:
         lacking, dead = sorted(rows), tuple(segments)
     schema = snapshot.schema.arrow
     segment = build_segment(dataset, definition, column, schema, lacking)
     if segment is None:
         return None
-    return _Built(state.object_id, version, (segment,), dead)
+    return _Built(state.object_id, files_by_fragment(dataset), (segment,), dead)
 
 
 def _has_index(name: str, state: LeafState) -> bool:
@@ -292,10 +299,19 @@ def _in_leaves(
     for first in range(0, len(object_ids), _LEAVES_OF_COMMIT):
         some = object_ids[first : first + _LEAVES_OF_COMMIT]
         states = leaf_states(snapshot, some)
-        with ThreadPoolExecutor(most) as pool:
+        with ThreadPoolExecutor(most) as pool, _of_table(table):
             built = list(pool.map(partial(build, snapshot), states.values()))
         snapshot = _committed(snapshot, table, [one for one in built if one is not None])
     return snapshot
+
+
+@contextlib.contextmanager
+def _of_table(table: str) -> Iterator[None]:
+    """Tell of the table, and not of a leaf of it."""
+    try:
+        yield
+    except IndexRefused as error:
+        raise IndexRefused(**{**error.parameters, "table": table}) from error
 
 
 def _committed(snapshot: Snapshot, table: str, built: Sequence[_Built]) -> Snapshot:
@@ -305,7 +321,7 @@ def _committed(snapshot: Snapshot, table: str, built: Sequence[_Built]) -> Snaps
         transaction = Transaction(snapshot, operation=_OPERATION)
         for one in built:
             if one.object_id in states:
-                transaction.reindex(one.object_id, one.segments, one.removed, one.version)
+                transaction.reindex(one.object_id, one.segments, one.removed, one.files)
         outcome = transaction.commit()
         if isinstance(outcome, Committed):
             return outcome.snapshot

@@ -178,6 +178,11 @@ def define_index(
     known = {**kind.options, _MIN_BYTES: int}
     values = {key: _option(index_name, kind_name, known, key, given[key]) for key in given}
     least = values.pop(_MIN_BYTES, kind.least_bytes)
+    parts = 8 if kind_name == "IVF_RQ" else values.get("num_sub_vectors", 1)
+    if kind.is_of_vectors and isinstance(parts, int) and field.type.list_size % max(1, parts):
+        size = field.type.list_size
+        why = f"{kind_name} divides vectors into {parts}, and {column} has {size} elements"
+        raise refused(why, "Use IVF_SQ, or another number of num_sub_vectors")
     return IndexDefinition(
         index_name,
         kind_name,
@@ -282,7 +287,8 @@ def index_on_main(
 def _build_failure(
     dataset: lance.LanceDataset, definition: IndexDefinition, error: Exception
 ) -> IndexRefused:
-    why = str(error).splitlines()[0].partition(", /")[0]
+    text = str(error).splitlines()[0].removeprefix("Invalid user input: ")
+    why = text.partition(", /")[0].rstrip(".")
     return IndexRefused(
         name=definition.name,
         table=str(dataset.uri),
@@ -316,7 +322,7 @@ def _request(
     if num_rows < least:
         return None
     if "num_partitions" not in parameters and "target_partition_size" not in parameters:
-        parameters["num_partitions"] = max(1, math.isqrt(num_rows) // 4)
+        parameters["num_partitions"] = max(1, math.isqrt(num_rows) // 2)
     if "HNSW" in definition.type and "num_partitions" not in definition.parameters:
         parameters["num_partitions"] = 1
     if "PQ" in definition.type and "num_sub_vectors" not in parameters:

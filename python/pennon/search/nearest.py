@@ -111,6 +111,8 @@ def search_leaves(
         LeafMissing: A leaf's files are gone.
         PredicateNotEvaluable: Lance and DataFusion do not understand a filter.
     """
+    if plan.is_refined_late and len(leaves) > 1:
+        return _refined_late(plan, leaves, compared)
     search = _LeafSearch.of(plan, leaves, compared)
     by_leaf: dict[int, pa.Table] = {}
     nearest = CANDIDATES.empty_table()
@@ -125,6 +127,35 @@ def search_leaves(
             if _may_hide_ties(plan, by_leaf[leaf.ordinal], asked, nearest)
         ]
     return nearest
+
+
+def _refined_late(
+    plan: SearchPlan, leaves: Sequence[SearchLeaf], compared: Collection[int]
+) -> pa.Table:
+    """Compute exact distances for the nearest of all leaves only, and not for those of each.
+
+    What an index estimates is not biased: several times k rows that it takes for the nearest hold
+    those that are.
+    """
+    options = replace(plan.options, refine_factor=None)
+    wide = replace(plan, k=plan.k * (plan.options.refine_factor or 1), options=options)
+    search = _LeafSearch.of(wide, leaves, compared)
+    parts = list(at_once(search.nearest, [(leaf, wide.k) for leaf in leaves]))
+    nearest = merge(parts, wide.k)
+    relation = replace(_base(plan), schema=pa.schema([plan.vector]))
+    rows = read_found(relation, leaves, nearest[_LEAF], nearest[_ROW_ID])
+    values = rows[plan.vector.name].combine_chunks()
+    vectors, is_known = known_vectors(values, plan.vector.type.list_size)
+    if not is_known.all():  # rows that do not qualify may have taken the place of others
+        incomplete = nearest[_LEAF].to_numpy()[~is_known].tolist()
+        return search_leaves(plan, leaves, {*compared, *incomplete})
+    query = nearest[QUERY_INDEX.name].to_numpy()
+    far = np.empty(len(query), np.float32)
+    for number in np.unique(query):
+        own = query == number
+        far[own] = distances(plan.metric, plan.queries[number], vectors[own])
+    at = CANDIDATES.get_field_index(DISTANCE.name)
+    return merge([nearest.set_column(at, DISTANCE, pa.array(far))], plan.k)
 
 
 def merge(parts: Iterable[pa.Table], k: int) -> pa.Table:
@@ -246,8 +277,9 @@ def scan_nearest(plan: SearchPlan, source: LeafSource, view: LeafView, num_rows:
         "k": num_rows,
         "metric": str(plan.metric),
         "use_index": not options.exact,
-        "refine_factor": options.refine_factor,
     }
+    if options.refine_factor is not None:
+        nearest["refine_factor"] = options.refine_factor
     if options.nprobes is not None:
         nearest["minimum_nprobes"] = options.nprobes
     if options.ef is not None:

@@ -37,7 +37,7 @@ class NearestJoin:
         plan: The search, of queries that each batch brings.
         table: What errors call the table that is searched.
         keeps_unmatched: Whether a row without any neighbour stays, with NULL beside it.
-        schema: The columns of the left side without the query, then those of the rows found.
+        schema: The columns of the left side without the query, then those of the rows nearest.
     """
 
     plan: SearchPlan
@@ -62,15 +62,15 @@ class NearestJoin:
         if len(queries):
             right = nearest_rows(replace(self.plan, queries=queries, is_batch=True))
             left = places[right[QUERY_INDEX.name].to_numpy()]
-        found = right.select([field.name for field in self.plan.schema])
+        nearest = right.select([field.name for field in self.plan.schema])
         if self.keeps_unmatched:
             alone = np.setdiff1d(np.arange(batch.num_rows), left)
             nothing = pa.table(
-                [pa.nulls(len(alone), one.type) for one in found.schema], found.schema
+                [pa.nulls(len(alone), one.type) for one in nearest.schema], nearest.schema
             )
-            left, found = np.concatenate([left, alone]), pa.concat_tables([found, nothing])
+            left, nearest = np.concatenate([left, alone]), pa.concat_tables([nearest, nothing])
         beside = [column.take(pa.array(left)) for column in batch.columns[:-1]]
-        columns = [pa.chunked_array([column]) for column in beside] + found.columns
+        columns = [pa.chunked_array([column]) for column in beside] + nearest.columns
         stated = zip(columns, self.schema.types, strict=True)
         return pa.table([column.cast(kind) for column, kind in stated], self.schema)
 

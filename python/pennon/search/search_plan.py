@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pennon.manifest import Snapshot
+    from pennon.manifest.format.properties import IndexDefinition
     from pennon.planning import ScanPlan
 
 __all__ = [
@@ -40,6 +41,8 @@ __all__ = [
 
 QUERY_INDEX: Final = pa.field("query_index", pa.int32(), nullable=False)
 """Which query of several a row was found for."""
+_UNBIASED: Final = ("IVF_RQ",)
+"""Kinds of index whose estimates of distances are as often too large as too small."""
 DISTANCE: Final = pa.field("_distance", pa.float32(), nullable=False)
 
 
@@ -50,13 +53,14 @@ class SearchOptions:
     Args:
         exact: Whether no index is asked.
         nprobes: How many parts of an index are looked into at least; None for Lance's choice.
-        refine_factor: Of how many times k candidates of an index the exact distances are computed.
+        refine_factor: Of how many times k candidates of an index the exact distances are computed;
+            None for of none.
         ef: How many candidates a graph keeps; None for Lance's choice.
     """
 
     exact: bool = False
     nprobes: int | None = None
-    refine_factor: int = 4
+    refine_factor: int | None = 4
     ef: int | None = None
 
 
@@ -93,6 +97,7 @@ class SearchPlan:
         options: How it is done.
         leaves: All leaves that can have such rows.
         partitions_total: How many leaves the table has.
+        is_refined_late: Whether what the index estimates can be compared over leaves.
         storage_options: Given to Lance, never printed.
     """
 
@@ -109,6 +114,7 @@ class SearchPlan:
     options: SearchOptions
     leaves: tuple[SearchLeaf, ...]
     partitions_total: int
+    is_refined_late: bool = False
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
 
     @property
@@ -185,7 +191,9 @@ def plan_search(
     scan = plan_scan(snapshot, where, columns)
     check_names(scan.schema, (DISTANCE.name, *([QUERY_INDEX.name] if is_batch else [])), name)
     check_evaluable(scan.bound, name)
-    default = SearchOptions()
+    index = _index_of(snapshot, vector)
+    measured = Metric.of(metric or (None if index is None else index.metric), vector, name)
+    options = SearchOptions(exact, nprobes, refine_factor or SearchOptions().refine_factor, ef)
     return SearchPlan(
         namespace=snapshot.location,
         version=snapshot.version,
@@ -196,23 +204,23 @@ def plan_search(
         queries=queries,
         is_batch=is_batch,
         k=k,
-        metric=Metric.of(metric or _metric_of_index(snapshot, vector), vector, name),
-        options=SearchOptions(exact, nprobes, refine_factor or default.refine_factor, ef),
+        metric=measured,
+        options=options,
         leaves=search_leaves_of(scan),
         partitions_total=scan.partitions_total,
+        is_refined_late=not exact
+        and index is not None
+        and index.type in _UNBIASED
+        and index.metric == measured,
         storage_options=dict(snapshot.storage_options),
     )
 
 
-def _metric_of_index(snapshot: Snapshot, vector: pa.Field) -> str | None:
-    """Give the metric that the column has an index by."""
+def _index_of(snapshot: Snapshot, vector: pa.Field) -> IndexDefinition | None:
+    """Give the index of vectors that the column has."""
     field_id = field_id_of(vector)
-    metrics = (
-        one.metric
-        for one in index_definitions(snapshot.metadata).values()
-        if one.field_id == field_id and one.metric is not None
-    )
-    return next(metrics, None)
+    definitions = index_definitions(snapshot.metadata).values()
+    return next((one for one in definitions if one.field_id == field_id and one.metric), None)
 
 
 def search_leaves_of(scan: ScanPlan) -> tuple[SearchLeaf, ...]:

@@ -22,6 +22,10 @@ readers know nothing of it and see NULL there.
 | binary | hexadecimal text |
 | date, timestamp | days, or the type's unit, since the epoch |
 | struct | an object by name; list: an array; map: ``{"keys": […], "values": […]}`` |
+
+How a table's files are compressed is the table property ``write.compression``: a codec for all
+columns, columns with a codec each, or both: ``lz4, comment zstd``. The last one that names a column
+counts. Lance takes it from the metadata of a field; columns with fields below have none.
 """
 
 from __future__ import annotations
@@ -57,11 +61,42 @@ __all__ = [
     "WRITE_ORDER",
     "OrderColumn",
     "WriteOrder",
+    "codecs",
     "initial_default",
     "value_from_json",
     "value_to_json",
     "with_initial_default",
 ]
+
+_CODECS: Final = ("lz4", "zstd", "none")
+
+
+def codecs(text: str, schema: pa.Schema) -> tuple[dict[str, str], list[str]]:
+    """Read which codec each column has.
+
+    Args:
+        text: The property.
+        schema: The table's columns.
+
+    Returns:
+        The codecs by column, and the parts of the text that name no codec or no column.
+
+    Example:
+        >>> columns = pa.schema({"id": pa.int64(), "comment": pa.string()})
+        >>> codecs("lz4, comment zstd, note lz4", columns)
+        ({'id': 'lz4', 'comment': 'zstd'}, ['note lz4'])
+    """
+    chosen: dict[str, str] = {}
+    wrong: list[str] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, codec = part.rpartition(" ")
+        name, codec = name.strip().strip("`"), codec.lower()
+        if codec in _CODECS and (not name or name in schema.names):
+            chosen |= dict.fromkeys([name] if name else schema.names, codec)
+        else:
+            wrong.append(part)
+    return chosen, wrong
+
 
 INITIAL_DEFAULT: Final = b"pennon:initial_default"
 

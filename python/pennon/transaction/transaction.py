@@ -30,12 +30,13 @@ from pennon.transaction.strong import commit_strong
 from pennon.transaction.weak import commit_weak
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from lance.dataset import Index
 
     from pennon.leaf import StagedPartition
     from pennon.leaf.changes.deleted_rows import DeletedRows
+    from pennon.leaf.write.leaf_commit import FragmentFiles
     from pennon.manifest import Snapshot
     from pennon.transaction.concurrency.outcome import Outcome
     from pennon.transaction.staging.staged import Change
@@ -121,7 +122,11 @@ class Transaction:
             self._add(object_id, Rewrite(parts, tuple(fragments), version))
 
     def reindex(
-        self, object_id: str, built: Iterable[Index], removed: Iterable[str], version: int
+        self,
+        object_id: str,
+        built: Iterable[Index],
+        removed: Iterable[str],
+        files: Mapping[int, FragmentFiles],
     ) -> None:
         """Give a partition's rows indexes, or take these from them.
 
@@ -130,9 +135,9 @@ class Transaction:
             built: Segments whose files are there. Rows that others move or change meanwhile are
                 not in them any more.
             removed: The ids of segments that go.
-            version: The leaf's Lance version that they were built on.
+            files: The leaf's files, by fragment, that they were built of.
         """
-        self._add(object_id, Reindex(tuple(built), frozenset(removed), version))
+        self._add(object_id, Reindex(tuple(built), frozenset(removed), files))
 
     def drop(self, object_ids: Iterable[str]) -> None:
         """Take partitions of the base snapshot out of the manifest.

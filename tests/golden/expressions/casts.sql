@@ -80,7 +80,7 @@ CAST(day_text AS DATE)
 to_date(day_text)
 CAST(day_text AS DATE) = DATE '2020-02-29'
 CAST(day_text AS DATE) < DATE '2020-01-05'
-year(day_text)
+unix_date(CAST(day_text AS DATE))
 date_add(day_text, 1)
 to_date(day, 'yyyy-MM-dd')
 to_date(compact, 'yyyyMMdd')
@@ -93,7 +93,7 @@ CAST(concat(i32, '') AS DOUBLE)
 -- declined: CAST(concat(i32, '') AS FLOAT)
 -- declined: CAST(concat(i32, '') AS DECIMAL(12, 2))
 -- declined: CAST(clock AS TIMESTAMP)
--- declined: CAST(CAST(d AS STRING) AS DATE)
+CAST(CAST(d AS STRING) AS DATE)
 -- declined: CASE WHEN s2 = 'none' THEN to_date(day, 'yyyy-M-d') END
 -- declined: CASE WHEN s2 = 'none' THEN to_date(day, s) END
 try_cast(int_text AS INT)

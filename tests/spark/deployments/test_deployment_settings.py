@@ -11,6 +11,7 @@ from tests.deployments.same_rows import (
     make_tables,
     settings,
 )
+from tests.separate_process import run_script
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,3 +92,29 @@ def test_scripts_variables_and_immediate_statements_reach_the_tables(
     rows = [(1, "a"), (2, "b"), (3, "c"), (12, "d"), (13, "d"), (14, "d")]
     assert spark.sql(script).collect() == rows
     assert "bucket(2, id)" in spark.sql(f"SHOW CREATE TABLE {table}").head()[0]
+
+
+_IN_PS = """
+import contextlib, sys
+from pathlib import Path
+import pennon
+secret = "-".join(["hush", "hush"])
+options = {"aws_secret_access_key": secret, "aws_session_token": secret}
+spark = pennon.spark(root=sys.argv[1], storage_options=options).master("local[1]").getOrCreate()
+spark.sql("CREATE NAMESPACE lance.shop")
+spark.sql("CREATE TABLE lance.shop.t (a INT, b INT) PARTITIONED BY (b)")
+spark.sql("INSERT INTO lance.shop.t VALUES (1, 2)")
+assert spark.table("lance.shop.t").count() == 1
+assert spark.conf.get("spark.sql.catalog.lance.storage.aws_session_token") == secret
+for place in Path("/proc").glob("[0-9]*/cmdline"):
+    with contextlib.suppress(OSError):
+        assert secret.encode() not in place.read_bytes(), place
+spark.stop()
+print("nowhere")
+"""
+
+
+def test_credentials_of_a_session_stand_on_no_command_line(
+    tmp_path: Path,
+) -> None:
+    assert "nowhere" in run_script(_IN_PS, str(tmp_path / "lake"))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import pandas  # noqa: ICN001
 import pyspark
 import pytest
+import sqlalchemy
 from pyhive import exc, hive
+from sqlalchemy.dialects import registry
 from TCLIService import ttypes
 from tests.separate_process import ENVIRONMENT, serving
 from tests.spark.joins.short_joins import OVERFLOW, UNDER_THRIFT, Run, failures, mixed_up
@@ -127,7 +131,7 @@ def metadata(connection: hive.Connection, operation: str, **asked: str) -> list[
         ttypes.TFetchResultsReq(operationHandle=handle, orientation=0, maxRows=1000)
     )
     columns = [
-        values.values
+        values.values  # noqa: PD011
         for column in fetched.results.columns
         for values in vars(column).values()
         if values is not None
@@ -135,29 +139,70 @@ def metadata(connection: hive.Connection, operation: str, **asked: str) -> list[
     return list(zip(*columns, strict=True))
 
 
-def test_a_view_shows_a_table_to_what_browses_by_jdbc(thrift_port: int) -> None:
+def test_what_browses_by_jdbc_sees_the_lake_as_it_is(thrift_port: int) -> None:
     with hive.connect("127.0.0.1", thrift_port, username="browser") as connection:
         cursor = connection.cursor()
         for statement in (
             "CREATE NAMESPACE lance.bi",
             (
-                "CREATE TABLE lance.bi.orders (id BIGINT COMMENT 'the key', ts TIMESTAMP)"
-                " PARTITIONED BY (months(ts))"
+                "CREATE TABLE lance.bi.orders (id BIGINT COMMENT 'the key', x DECIMAL(10, 2))"
+                " PARTITIONED BY (bucket(4, id)) COMMENT 'all of them'"
             ),
-            "CREATE VIEW spark_catalog.default.orders AS SELECT * FROM lance.bi.orders",
-            "INSERT INTO lance.bi.orders VALUES (7, now())",
-            "ALTER TABLE lance.bi.orders ADD COLUMN later INT",
+            "ALTER TABLE lance.bi.orders ADD COLUMN later ARRAY<INT>",
         ):
             cursor.execute(statement)
-        tables = metadata(connection, "GetTables", schemaName="default", tableName="%")
-        assert [row[1:4] for row in tables] == [("default", "orders", "VIEW")]
-        columns = metadata(connection, "GetColumns", schemaName="default", tableName="orders")
-        shown = [(row[3], row[5], row[11]) for row in columns]
-        assert shown == [("id", "BIGINT", "the key"), ("ts", "TIMESTAMP", "")]
-        cursor.execute("SELECT id FROM spark_catalog.default.orders WHERE ts < now()")
-        assert cursor.fetchall() == [(7,)]
+        assert metadata(connection, "GetCatalogs") == [("lance",), ("spark_catalog",)]
+        assert ("bi", "lance") in metadata(connection, "GetSchemas", schemaName="%")
+        tables = metadata(connection, "GetTables", schemaName="b_", tableName="ORD%")
+        assert [row[:5] for row in tables] == [("lance", "bi", "orders", "TABLE", "all of them")]
+        columns = metadata(connection, "GetColumns", schemaName="bi", tableName="orders")
+        # Name, JDBC's type, Spark's, precision, scale and comment.
+        assert [(*row[3:7], row[8], row[11], row[16]) for row in columns] == [
+            ("id", -5, "BIGINT", 0, 0, "the key", 1),
+            ("x", 3, "DECIMAL(10,2)", 10, 2, "", 2),
+            ("later", 12, "ARRAY<INT>", 0, 0, "", 3),
+        ]
+        cursor.execute("CREATE VIEW spark_catalog.default.seen AS SELECT id FROM lance.bi.orders")
+        of_spark = {"catalogName": "spark_catalog", "schemaName": "default", "tableName": "%"}
+        assert [row[2:4] for row in metadata(connection, "GetTables", **of_spark)] == [
+            ("seen", "VIEW")
+        ]
+    browsed = beeline(thrift_port, "!tables")
+    assert "lance\tbi\torders\tTABLE\tall of them" in browsed.stdout, browsed.stderr
     done = beeline(thrift_port, "SHOW TABLES;", database="lance.bi")
     assert done.stdout.split() == ["bi", "orders", "false"], done.stderr
+
+
+def test_sqlalchemy_inspects_reads_and_writes_tables(thrift_port: int) -> None:
+    registry.register("pennon", "pennon.sqlalchemy_dialect", "PennonDialect")
+    engine = sqlalchemy.create_engine(f"pennon://127.0.0.1:{thrift_port}/alchemy")
+    with hive.connect("127.0.0.1", thrift_port, username="alchemist") as connection:
+        connection.cursor().execute("CREATE NAMESPACE lance.alchemy")
+    day, moment = date(2025, 12, 10), datetime.fromisoformat("2025-12-10T11:12:13")
+    frame = pandas.DataFrame(
+        {"id": [1, 2], "s": ["it's", "a\\b %"], "d": [day, None], "t": [moment] * 2}
+    )
+    for if_exists in ("fail", "replace", "append"):
+        frame.to_sql("frame", engine, if_exists=if_exists, index=False)
+    inspector = sqlalchemy.inspect(engine)
+    assert inspector.get_table_names() == ["frame"]
+    types = {column["name"]: str(column["type"]) for column in inspector.get_columns("frame")}
+    assert types == {"id": "BIGINT", "s": "VARCHAR", "d": "DATE", "t": "DATETIME"}
+    read = pandas.read_sql_table("frame", engine).sort_values("id")
+    assert list(read["s"]) == ["it's"] * 2 + ["a\\b %"] * 2
+    assert list(read["t"]) == [moment] * 4
+    # Two rows are one commit.
+    versions = pandas.read_sql("SELECT * FROM alchemy.frame.history", engine)
+    assert len(versions) <= 4
+    table = sqlalchemy.Table("frame", sqlalchemy.MetaData(), autoload_with=engine)
+    with engine.begin() as connection:
+        chosen = sqlalchemy.select(table.c.id, table.c.d).where(table.c.d == day).distinct()
+        assert connection.execute(chosen).all() == [(1, day)]
+        with pytest.raises(sqlalchemy.exc.OperationalError) as caught:
+            connection.execute(sqlalchemy.text("SELECT x FROM frame"))
+        assert len(str(caught.value)) < 500
+    with pytest.raises(sqlalchemy.exc.NoSuchTableError):
+        sqlalchemy.Table("nothing", sqlalchemy.MetaData(), autoload_with=engine)
 
 
 def runner(connection: hive.Connection) -> Run:

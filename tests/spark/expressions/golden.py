@@ -76,7 +76,12 @@ def recordings() -> dict[str, Recording]:
     return {
         "edges": Recording(edges, golden_lines()),
         "zones": Recording(edges, in_zones, ZONES),
-        "far_years": Recording(far_years(), [*golden_lines("times"), *far], UTC[:1]),
+        "far_years": Recording(
+            far_years(90_000_001, 94_900_000), [*golden_lines("times"), *far], UTC[:1]
+        ),
+        "beyond_years": Recording(
+            far_years(95_100_000, 104_000_123), [*golden_lines("times"), *far], UTC[:1]
+        ),
         "texts_of_numbers": Recording(
             pa.table({"s": numbers}), [cast.format(kind) for kind in _NUMBERS for cast in casts]
         ),
@@ -100,13 +105,12 @@ def failing_rows() -> pa.Table:
     return pa.table(columns)
 
 
-def far_years() -> pa.Table:
-    """Give rows of years beyond the calendar of DataFusion."""
-    days = [day * sign for day in (90_000_001, 95_100_000, 104_000_123) for sign in (1, -1)]
-    micros = [day * 86_400_000_000 + at * 3_723_456_789 for at, day in enumerate(days)]
-    days, micros = [*days, days[0]], [*micros, 2**63 - 1]
-    rows = edge_rows(len(days) + 1)
-    for name, values in (("d", days), ("ntz", micros), ("ts", micros)):
+def far_years(*days: int) -> pa.Table:
+    """Give rows of days before and after 1970: of years that Python has not."""
+    both = [day * sign for day in days for sign in (1, -1)]
+    micros = [day * 86_400_000_000 + at * 3_723_456_789 for at, day in enumerate(both)]
+    rows = edge_rows(len(both) + 1)
+    for name, values in (("d", both), ("ntz", micros), ("ts", micros)):
         kind = pa.int32() if name == "d" else pa.int64()
         far = pa.array([*values, None], kind).cast(VALUES[name][0])
         rows = rows.set_column(rows.column_names.index(name), name, far)

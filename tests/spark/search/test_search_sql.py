@@ -94,6 +94,7 @@ def test_a_view_of_a_search_finds_what_came_later(spark: SparkSession, docs: str
         (f"{literal(1)}, nprobs => 3", "SEARCH_OPTION_REFUSED"),
         (f"{literal(1)}, vector_column => 'tenant'", "NOT_A_VECTOR_COLUMN"),
         ("CAST(NULL AS ARRAY<FLOAT>)", "QUERY_VECTOR_REFUSED"),
+        ("(SELECT max(v) FROM lance.found.docs)", "SEARCH_CALL_REFUSED"),
     ],
 )
 def test_a_bad_call_says_in_one_sentence_why(
@@ -131,6 +132,13 @@ def test_a_join_with_the_nearest_rows_is_that_of_spark(
             assert "MapInArrow" in ours._jdf.queryExecution().toString()
             assert "MapInArrow" not in plain._jdf.queryExecution().toString()
             assert ours.collect() == plain.collect(), (ranking, chosen)
+    # Both sides have columns of the same names.
+    itself = f"""SELECT q.id, d.id FROM {docs} q {kind} JOIN {docs} d {mode} NEAREST 1
+    BY DISTANCE vector_l2_distance(q.v, d.v)"""
+    found = {row[0]: row[1] for row in spark.sql(itself).collect()}
+    assert found == {i: i for i in range(ROWS) if i % 100 != 99} | (
+        dict.fromkeys(range(99, ROWS, 100)) if kind else {}
+    )
 
 
 @pytest.mark.spark

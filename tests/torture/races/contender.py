@@ -22,6 +22,7 @@ import lance
 import pyarrow as pa
 from lance.dataset import MergeInsertBuilder
 from tests.torture.races.model import SCHEMA, Impossible, State, Statement, condition_sql
+from tests.transaction.lake import table_of
 
 import pennon
 from pennon.catalog.configured_catalog import Catalog, WriteMode
@@ -78,7 +79,7 @@ def rows_of(table: PartitionedNamespace, statement: Statement) -> list[dict[str,
 
 def write_own_rows(table: PartitionedNamespace, statement: Statement) -> int:
     """Write rows that were made of the table's, as INSERT … SELECT from itself does."""
-    stored = table._table.stored
+    stored = table_of(table).stored
     made = pa.Table.from_pylist(rows_of(table, statement), schema=table.schema)
     mode = _MODES[statement["kind"]]
     where = [condition_sql(statement["where"])] if statement.get("where") else []

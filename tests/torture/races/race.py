@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 from tests.torture.races.contender import opened
 from tests.torture.races.model import Statement, bag, serial_orders
 from tests.torture.races.random_race import Race
+from tests.transaction.lake import table_of
 
 __all__ = ["Contenders", "Ended", "problems"]
 
@@ -155,7 +156,7 @@ def problems(race: Race, ended: Ended, root: Path) -> list[str]:
     ):
         expected = [sorted(bag(state.rows).elements()) for state in states]
         wrong.append(f"no serial order has these rows: {sorted(rows.elements())}, but {expected}")
-    if table._table.stored.has_manifest:
+    if table_of(table).stored.has_manifest:
         report = table.maintenance.check()
         wrong += [] if report.is_valid else [str(report)]
     return wrong

@@ -34,7 +34,7 @@ from pennon.catalog.columns.spark_types import (
     length_limit,
 )
 from pennon.catalog.configured_catalog import Catalog
-from pennon.catalog.ddl.statement_advice import check_counted_columns, check_names, not_supported
+from pennon.catalog.ddl.statement_advice import check_named_columns, check_names, not_supported
 from pennon.catalog.ddl.table_statement import (
     STATEMENT,
     OrderChange,
@@ -467,7 +467,7 @@ def alter_table(
         before = table.snapshot
         is_same = changed.schema is before.schema
         check_names(table.name, changed.properties)
-        check_counted_columns(table.name, changed.properties, changed.schema)
+        check_named_columns(table.name, changed.properties, changed.schema)
         properties = checked_order(changed.properties, changed.schema)
         check_isolation(properties)
         check_row_change_modes(properties)

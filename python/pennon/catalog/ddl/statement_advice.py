@@ -12,15 +12,16 @@ from pennon.catalog.configured_catalog import misspelling_of
 from pennon.errors import StatementNotSupported, TablePropertyRefused
 from pennon.leaf.write.incoming_rows import counted_fields
 from pennon.manifest.table_identity import MODES
-from pennon.settings import COMPACTION, ROW_COMMANDS, SETTINGS, TRANSACTION, Place
+from pennon.settings import COMPACTION, COMPRESSION, ROW_COMMANDS, SETTINGS, TRANSACTION, Place
 from pennon.spec.column_names import STATISTICS_COLUMNS, CountedColumns
+from pennon.spec.write_order import codecs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pennon.spec.schema import NamespaceSchema
 
-__all__ = ["check_counted_columns", "check_names", "not_supported"]
+__all__ = ["check_counted_columns", "check_named_columns", "check_names", "not_supported"]
 
 # Table properties of other formats that would have no effect here.
 #
@@ -307,3 +308,27 @@ def not_supported(words: Sequence[str], catalog: str, table: str) -> StatementNo
                 advice=advice.advice.format(**parts),
             )
     return None
+
+
+def check_named_columns(table: str, properties: Mapping[str, str], schema: NamespaceSchema) -> None:
+    """Refuse properties that name columns, or codecs, that there are not.
+
+    Args:
+        table: The table's full name, for errors.
+        properties: Those that are set.
+        schema: The table's columns.
+
+    Raises:
+        TablePropertyRefused: It says what there is.
+    """
+    check_counted_columns(table, properties, schema)
+    value = properties.get(COMPRESSION.name, "")
+    _, wrong = codecs(value, schema.arrow)
+    if wrong:
+        raise TablePropertyRefused(
+            property=COMPRESSION.name,
+            value=value,
+            table=table,
+            why=f"'{wrong[0]}' names no codec, or no column before it",
+            advice="Write lz4, zstd or none, or a column before one of them, as in 'comment zstd'",
+        )

@@ -19,7 +19,7 @@ from pennon.catalog.columns.spark_types import arrow_schema, declared_columns, s
 from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
 from pennon.catalog.ddl.alter import changed_columns, checked_order
 from pennon.catalog.ddl.register import check_sources_stand, unchanged_since_read
-from pennon.catalog.ddl.statement_advice import check_counted_columns, check_names, not_supported
+from pennon.catalog.ddl.statement_advice import check_named_columns, check_names, not_supported
 from pennon.catalog.ddl.table_statement import STATEMENT
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
@@ -245,7 +245,7 @@ def stage(
     is_strong = properties.get("transaction", STRONG).lower() != WEAK
     kept = {name: value for name, value in properties.items() if name not in RESERVED}
     check_names(catalog.full_name(identifier), kept)
-    check_counted_columns(catalog.full_name(identifier), kept, columns)
+    check_named_columns(catalog.full_name(identifier), kept, columns)
     kept = checked_order(kept, columns)
     check_isolation(kept)
     check_row_change_modes(kept)
@@ -443,13 +443,13 @@ def drop_namespace(catalog: Catalog, namespace: Name, *, cascade: bool) -> bool:
 
 def _drop_plain(catalog: Catalog, identifier: Name, location: str) -> None:
     if not Directory(catalog).drop_plain(identifier):
-        drop_dataset(location, catalog.storage)
+        drop_dataset(location, catalog.storage_of(identifier))
 
 
 def _readable(catalog: Catalog, identifier: Name, location: str) -> StoredTable | None:
     """Open a table; one whose files are damaged or gone can be dropped and renamed all the same."""
     with contextlib.suppress(PennonError):
-        snapshot = open_snapshot(location, None, None, catalog.storage)
+        snapshot = open_snapshot(location, None, None, catalog.storage_of(identifier))
         return stored_table(catalog.full_name(identifier), snapshot)
     return None
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.caching import version_identity
+from pennon.caching.lance_sessions import opening
 from pennon.errors import PathNotTable, TableVersionNotFound
 from pennon.leaf.schema.reconciliation import LeafField, leaf_fields
 from pennon.manifest import LeafQuery, Snapshot
@@ -118,9 +119,8 @@ def open_plain(
         TableVersionNotFound: There is no such version.
         PathNotTable: What is there is no readable dataset.
     """
-    options = dict(storage_options) or None
     try:
-        latest = lance.dataset(location, storage_options=options)
+        latest = lance.dataset(**opening(location, storage_options))
     except (ValueError, FileNotFoundError) as error:
         if "not found" in str(error).lower() or "does not exist" in str(error).lower():
             return None

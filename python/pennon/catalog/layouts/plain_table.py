@@ -14,6 +14,7 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 
 from pennon.caching import version_identity
+from pennon.caching.lance_sessions import lance_options, opening
 from pennon.catalog.configured_catalog import WriteMode
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot, open_plain
 from pennon.catalog.layouts.stored_table import (
@@ -73,7 +74,7 @@ def stage_plain(
     """
     rows, failure = 0, KeptFailure()
     if any(map(is_blob, schema)):
-        dataset = lance.dataset(location, storage_options=dict(storage_options) or None)
+        dataset = lance.dataset(**opening(location, storage_options))
         schema = file_schema(schema, dataset.data_storage_version)
 
     def counted() -> Iterator[pa.RecordBatch]:
@@ -89,7 +90,7 @@ def stage_plain(
             location,
             schema=schema,
             mode="append",
-            storage_options=dict(storage_options) or None,
+            storage_options=lance_options(storage_options),
         )
     texts = (json.dumps(fragment.to_json()) for fragment in fragments if fragment.physical_rows)
     size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
@@ -213,9 +214,8 @@ def _appended_alone(
 
 
 def _newest(snapshot: PlainSnapshot) -> lance.LanceDataset:
-    options = dict(snapshot.storage_options) or None
     try:
-        return lance.dataset(snapshot.location, storage_options=options)
+        return lance.dataset(**opening(snapshot.location, snapshot.storage_options))
     except ValueError as error:
         if "not found" not in str(error).lower():
             raise
@@ -386,7 +386,7 @@ def _commit(
         committed = lance.LanceDataset.commit(
             snapshot.location,
             lance.Transaction(base, operation, transaction_properties=named),
-            storage_options=dict(snapshot.storage_options) or None,
+            storage_options=lance_options(snapshot.storage_options),
         )
     except OSError as error:
         if "must already exist" in str(error):

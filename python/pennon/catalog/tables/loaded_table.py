@@ -21,7 +21,7 @@ from pennon.catalog.layouts import StoredTable, stored_table
 from pennon.catalog.layouts.plain_snapshot import open_plain
 from pennon.catalog.layouts.stored_tables import DROPPED, open_location
 from pennon.catalog.partitioning import partitioning
-from pennon.catalog.table_name import by_name, parts_of
+from pennon.catalog.table_name import by_name, parts_of, storage_of
 from pennon.draft import open_snapshot
 from pennon.errors import (
     ChangeKeyMissing,
@@ -176,7 +176,8 @@ def load(
     else:
         registration = Directory(catalog).registration(identifier)
     name = catalog.full_name(identifier)
-    number = _number(name, registration.location, version, catalog.storage)
+    storage = catalog.storage_of(identifier)
+    number = _number(name, registration.location, version, storage)
     opened: Snapshot | None
     with by_name(name):
         if registration.is_partitioned:
@@ -184,13 +185,11 @@ def load(
                 if newest is not None:
                     opened = newest.result()
                 else:
-                    opened = open_snapshot(
-                        registration.location, number, timestamp, catalog.storage
-                    )
+                    opened = open_snapshot(registration.location, number, timestamp, storage)
             except NamespaceHasNoManifest as error:
                 raise TableFilesGone(table=name, location=registration.location) from error
         else:
-            opened = open_plain(registration.location, number, timestamp, catalog.storage)
+            opened = open_plain(registration.location, number, timestamp, storage)
     if opened is None:
         why = f"the catalog names {registration.location}, and no dataset is there"
         raise TableNotFound(table=name, near=why)
@@ -207,13 +206,14 @@ def _registered_and_opened(
     """
     if catalog.is_local:
         return Directory(catalog).registration(identifier), None
-    key = TableKey(catalog.root, 0, "", storage_identity(catalog.storage), "\0".join(identifier))
+    storage = catalog.storage_of(identifier)
+    key = TableKey(catalog.root, 0, "", storage_identity(storage), "\0".join(identifier))
     before = _PLACES.peek(key)
     if before is None:
         registration, opened = Directory(catalog).registration(identifier), None
     else:
         with ThreadPoolExecutor(1) as pool:
-            opened = pool.submit(open_snapshot, before, None, None, catalog.storage)
+            opened = pool.submit(open_snapshot, before, None, None, storage)
             registration = Directory(catalog).registration(identifier)
     if registration.is_partitioned and registration.location != before:
         _PLACES.keep(key, registration.location)
@@ -276,7 +276,7 @@ def reopen_newest(catalog: Catalog, name: str, location: str, table_id: str) -> 
         TableMadeAnew: Another table stands there, or has the name, by now.
         TableNotFound: Nothing is there any more, and no table has the name.
     """
-    snapshot = open_location(location, None, None, catalog.storage)
+    snapshot = open_location(location, None, None, storage_of(catalog, name))
     if snapshot is None:
         identifier = parts_of(catalog, name)
         named = None if is_path(identifier[0]) else Directory(catalog).find(identifier)

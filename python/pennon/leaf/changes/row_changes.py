@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance.file import LanceFileSession
 from lance.fragment import write_fragments
 
+from pennon.caching.lance_sessions import lance_options
 from pennon.errors import InternalError
 from pennon.leaf.changes.deleted_rows import DeletedRows
 from pennon.leaf.read.source import LeafSource
@@ -139,7 +140,7 @@ def record_places(
         storage_options: Given to Lance.
     """
     schema = pa.schema([pa.field(_PLACE, pa.int64())])
-    session = LanceFileSession(uri, storage_options=dict(storage_options) or None)
+    session = LanceFileSession(uri, storage_options=lance_options(storage_options))
     with session.open_writer(_places_for(staged), schema=schema) as writer:
         for chunk in places.chunks:
             writer.write_batch(pa.record_batch([chunk], schema=schema))
@@ -155,7 +156,7 @@ def forget_places(
         staged: The rewritten rows.
         storage_options: Given to Lance.
     """
-    session = LanceFileSession(uri, storage_options=dict(storage_options) or None)
+    session = LanceFileSession(uri, storage_options=lance_options(storage_options))
     with contextlib.suppress(OSError, RuntimeError):  # Lance's of a storage that is gone
         session.delete_file(_places_for(staged))
 
@@ -216,7 +217,7 @@ def _recorded_places(
     """Read the places of a rewrite's rows, none where they kept their order; None if unknown."""
     if not fragments:
         return None
-    session = LanceFileSession(str(leaf.uri), storage_options=dict(storage_options) or None)
+    session = LanceFileSession(str(leaf.uri), storage_options=lance_options(storage_options))
     path = _places_of(fragments[0].metadata.files[0].path)
     if not session.contains(path):
         return None

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import Cache, PerObject
+from pennon.caching.lance_sessions import lance_options
 from pennon.errors import (
     InternalError,
     LeafFolderTaken,
@@ -48,7 +49,9 @@ from pennon.leaf.schema.schema_widening import stating_ids, stored_field, upgrad
 from pennon.manifest import Snapshot, leaf_name
 from pennon.manifest.leaves.partition_index import equals
 from pennon.manifest.table_identity import check_same_table, table_id
+from pennon.settings import COMPRESSION
 from pennon.spec.partition_spec import leaf_prefix
+from pennon.spec.write_order import codecs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,7 +109,7 @@ def create_leaf(
     Spec: "Schema", "Physical Layout and Naming".
     """
     uri = leaf_uri(root, location)
-    options = dict(storage_options) if storage_options else None
+    options = lance_options(storage_options)
     made = _write_empty(uri, schema, 0, options)
     if made is not None and "://" in uri:  # on a disk the shared session of an opened one is faster
         return made
@@ -334,7 +337,7 @@ class Destinations:
     def __init__(self, snapshot: Snapshot, spec: PartitionSpec) -> None:
         self._snapshot = snapshot
         self._spec = spec
-        self._schema = snapshot.schema.arrow
+        self._schema = compressed(snapshot.schema.arrow, snapshot.properties)
         self._known: pa.Table | None = None
         self._num_asked = 0
         self._expected: dict[str, pa.Table] = {}
@@ -487,6 +490,37 @@ class Destinations:
             schema = pa.schema([stored_field(match) for match in matches])
             known[version] = schema, write_layout(list(self._schema), schema, version)
         return known[version]
+
+
+# The columns of a table as its files are compressed: Lance takes the codec from a field's metadata.
+
+_ENCODING: Final = b"lance-encoding:compression"
+
+
+def compressed(columns: pa.Schema, properties: Mapping[str, str]) -> pa.Schema:
+    """Give a table's columns with the codecs that its property states; one object for both.
+
+    Args:
+        columns: The columns; those with fields below have no codec.
+        properties: The table's. What they say of a column that is gone counts for nothing.
+    """
+    text = properties.get(COMPRESSION.name)
+    if text is None:
+        return columns
+    known = _COMPRESSED.of(columns)
+    if text not in known:
+        chosen, _ = codecs(text, columns)
+        fields_of = [
+            column.with_metadata((column.metadata or {}) | {_ENCODING: codec.encode()})
+            if (codec := chosen.get(column.name)) and not column.type.num_fields
+            else column
+            for column in columns
+        ]
+        known[text] = pa.schema(fields_of, columns.metadata)
+    return known[text]
+
+
+_COMPRESSED: Final[PerObject[pa.Schema, dict[str, pa.Schema]]] = PerObject(lambda _: {})
 
 
 def _new_layout(columns: pa.Schema) -> tuple[pa.Schema, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import lance
 import pyarrow as pa
@@ -49,10 +49,12 @@ if TYPE_CHECKING:
     from pennon.leaf.write.destination import StagedPartition
 
 __all__ = [
+    "FragmentFiles",
     "LeafCommit",
     "append_fragments",
     "commit_operation",
     "fence",
+    "files_by_fragment",
     "has_initial_defaults",
     "prepared_fragments",
     "publish",
@@ -125,6 +127,10 @@ def without(
     for file in described["files"][: len(before.files)]:
         file["fields"] = [_GONE if number in numbers else number for number in file["fields"]]
     return FragmentMetadata.from_json(json.dumps(described))
+
+
+FragmentFiles: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
+"""A fragment's data files: the path of each, and Lance's numbers of its columns."""
 
 
 def has_initial_defaults(schema: pa.Schema) -> bool:
@@ -252,7 +258,10 @@ def remove_fragments(dataset: lance.LanceDataset, *, detached: bool = True) -> l
 
 
 def reindexed(
-    dataset: lance.LanceDataset, built: Sequence[Index], removed: Collection[str], version: int
+    dataset: lance.LanceDataset,
+    built: Sequence[Index],
+    removed: Collection[str],
+    files: Mapping[int, FragmentFiles],
 ) -> lance.LanceDataset:
     """Give a leaf segments of indexes, and take others from it, detached.
 
@@ -264,13 +273,10 @@ def reindexed(
         dataset: The leaf at the version to build on.
         built: Segments whose files are there.
         removed: Ids of segments that go.
-        version: The version that they were built on.
+        files: As ``files_by_fragment`` gave them of the version that they were built on.
     """
-    same = {fragment.fragment_id for fragment in dataset.get_fragments()}
-    if int(dataset.version) != version:
-        before = _files_by_fragment(dataset.checkout_version(version))
-        now = _files_by_fragment(dataset)
-        same = {number for number in before.keys() & now.keys() if before[number] == now[number]}
+    now = files_by_fragment(dataset)
+    same = {number for number in files.keys() & now.keys() if files[number] == now[number]}
     # Of an index in which a fragment is twice Lance can make no version.
     covered: dict[str, set[int]] = {}
     gone = []
@@ -293,9 +299,12 @@ def reindexed(
     return commit_operation(dataset, lance.LanceOperation.CreateIndex(new, gone), detached=True)
 
 
-def _files_by_fragment(dataset: lance.LanceDataset) -> dict[int, list[tuple[str, tuple[int, ...]]]]:
+def files_by_fragment(dataset: lance.LanceDataset) -> dict[int, FragmentFiles]:
+    """Give the data files of each fragment of a leaf, and the columns that each has."""
     return {
-        fragment.fragment_id: [(file.path, tuple(file.fields)) for file in fragment.metadata.files]
+        fragment.fragment_id: tuple(
+            (file.path, tuple(file.fields)) for file in fragment.metadata.files
+        )
         for fragment in dataset.get_fragments()
     }
 

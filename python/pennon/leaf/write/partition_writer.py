@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from lance.file import LanceFileSession
 from lance.fragment import FragmentMetadata, write_fragments
 
+from pennon.caching.lance_sessions import lance_options
 from pennon.errors import InternalError, LeafMissing, LeafSchemaMismatch, SnapshotNotFound
 from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri, leaves_at_once, open_leaf
 from pennon.leaf.row_order import SortedCheck, key_columns
@@ -316,7 +317,7 @@ def delete_files(uri: str, fragments: Sequence[str], storage_options: Mapping[st
         fragments: The fragments as Lance's JSON.
         storage_options: Passed to Lance.
     """
-    session = LanceFileSession(f"{uri}/data", storage_options=dict(storage_options) or None)
+    session = LanceFileSession(f"{uri}/data", storage_options=lance_options(storage_options))
     for fragment in fragments:
         for file in FragmentMetadata.from_json(fragment).files:
             with contextlib.suppress(OSError, RuntimeError):  # Lance's of a storage that is gone
@@ -615,7 +616,7 @@ def _write(rows: _Rows, destination: Destination, target: WriteTarget) -> list[F
                     schema=reader.schema,
                     mode=mode,
                     data_storage_version=destination.storage_version,
-                    storage_options=dict(target.storage_options) or None,
+                    storage_options=lance_options(target.storage_options),
                     **limits,
                 )
         except OSError as error:

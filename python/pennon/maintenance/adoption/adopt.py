@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.caching.lance_sessions import file_session
+from pennon.caching.lance_sessions import file_session, lance_options
 from pennon.errors import AdoptionRefused, LeafTypeMismatch
 from pennon.leaf import LeafSource
 from pennon.leaf.schema.file_layout import NamedColumns, columns_by_name, state_ids
@@ -439,7 +439,7 @@ def _candidate(
 def opened(snapshot: Snapshot, source: str) -> lance.LanceDataset:
     """Open a dataset that is to be adopted, with the storage options of the namespace."""
     try:
-        return lance.dataset(source, storage_options=dict(snapshot.storage_options) or None)
+        return lance.dataset(source, storage_options=lance_options(snapshot.storage_options))
     except (OSError, ValueError) as error:
         why = f"Lance cannot open it: {str(error).splitlines()[0]}"
         raise refused(snapshot, source, why, "Check the path") from error

@@ -10,6 +10,7 @@ from typing import Final
 
 from lance.file import LanceFileSession
 
+from pennon.caching.lance_sessions import lance_options
 from pennon.maintenance.calls.procedure_declaration import Procedure, columns_of
 from pennon.maintenance.checks.check_leaves import LeafCheck
 from pennon.maintenance.checks.check_manifest import (
@@ -105,7 +106,7 @@ def _strays(location: str, raw: RawRows, options: StorageOptions) -> list[Findin
     """Tell what lies beside the leaves, on any storage that Lance lists."""
     leaf_folders = {row.location.split("/", 1)[0] for row in raw.rows if row.location}
     try:
-        session = LanceFileSession(location, storage_options=dict(options) or None)
+        session = LanceFileSession(location, storage_options=lance_options(options))
         folders = session.list_with_delimiter().common_prefixes
     except OSError as error:
         problem = storage_failure("list", location, error).message

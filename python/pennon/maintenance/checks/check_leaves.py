@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import lance
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from pennon.errors import LeafMissing, LeafTypeMismatch, PennonError, StorageFailure
 from pennon.leaf import LeafSource, LeafViews, forget_leaves, open_leaf
-from pennon.leaf.dataset import resolve_reference, with_partition_values
+from pennon.leaf.dataset import resolve_reference, side_by_side, with_partition_values
 from pennon.leaf.row_order import SortedCheck
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
 from pennon.maintenance.checks.findings import (
@@ -123,16 +124,38 @@ class LeafCheck:
                 if leaf.parsed is not None and leaf.parsed.spec_version == spec.spec_version
             ]
             values = _Values(self, spec)
-            for manifest_row in mine:
-                version_rows = versions.get(manifest_row.object_id, {})
-                dataset = self._opened(manifest_row, newest_version(manifest_row, version_rows))
-                if dataset is not None and self._has_files(manifest_row, dataset):
-                    self._older(manifest_row, version_rows, dataset.version)
-                    if self._has_schema(manifest_row, dataset):
-                        values.add(manifest_row, dataset)
+            looked = side_by_side(self.location, partial(self._looked_at, versions), mine)
+            for manifest_row, (of_leaf, dataset) in zip(mine, looked, strict=True):
+                self.findings += of_leaf.findings
+                if dataset is not None:
+                    values.add(manifest_row, dataset)
                 done += 1
                 progress("leaves checked", done, len(leaves))
             values.flush()
+
+    def _looked_at(
+        self, versions: Mapping[str, Mapping[int, RawRow]], row: RawRow
+    ) -> tuple[LeafCheck, lance.LanceDataset | None]:
+        own = replace(self, findings=[])
+        return own, own.check_leaf(row, versions.get(row.object_id, {}))
+
+    def check_leaf(
+        self, row: RawRow, version_rows: Mapping[int, RawRow]
+    ) -> lance.LanceDataset | None:
+        """Check one leaf, but for its values.
+
+        Args:
+            row: Its row.
+            version_rows: The rows of its versions, by their numbers.
+
+        Returns:
+            Its dataset where its rows can be read.
+        """
+        dataset = self._opened(row, newest_version(row, version_rows))
+        if dataset is None or not self._has_files(row, dataset):
+            return None
+        self._older(row, version_rows, dataset.version)
+        return dataset if self._has_schema(row, dataset) else None
 
     def _opened(self, row: RawRow, version: int | None) -> lance.LanceDataset | None:
         try:

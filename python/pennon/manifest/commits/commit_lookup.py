@@ -11,6 +11,7 @@ import lance
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.caching.lance_sessions import lance_options
 from pennon.errors import StorageFailure
 from pennon.manifest.commits.manifest_commit import exclusive, wait_for_others
 from pennon.manifest.dataset.select import select
@@ -196,7 +197,7 @@ def copy_with_records(
     )
     rows = chain(older.to_batches(), records.to_batches())
     reader = pa.RecordBatchReader.from_batches(older.schema, rows)
-    options = dict(storage_options or {}) or None
+    options = lance_options(storage_options)
     fragments = lance.fragment.write_fragments(reader, older, storage_options=options)
     replaced = lance.LanceOperation.Update(
         removed_fragment_ids=[fragment.fragment_id for fragment in older.get_fragments()],

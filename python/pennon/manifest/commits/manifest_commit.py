@@ -34,6 +34,7 @@ from lance.fragment import FragmentMetadata
 from sqlglot import exp
 
 from pennon.caching import version_identity
+from pennon.caching.lance_sessions import lance_options
 from pennon.errors import CommitGivenUp, InternalError
 from pennon.manifest.dataset.select import (
     carry_sequence_numbers,
@@ -188,7 +189,8 @@ def _emptied(
         with pa.ipc.new_file(str(path), schema) as writer:
             writer.write_batch(pa.record_batch([offsets], schema=schema))
         session = LanceFileSession(
-            f"{str(base.uri).rstrip('/')}/_deletions", storage_options=dict(storage_options) or None
+            f"{str(base.uri).rstrip('/')}/_deletions",
+            storage_options=lance_options(storage_options),
         )
         session.upload_file(str(path), name)
     stated = fragment.to_json()

@@ -17,6 +17,7 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pennon.caching.lance_sessions import lance_options
 from pennon.errors import TransactionModeChanged
 from pennon.manifest.commits.manifest_commit import (
     ConcurrentChange,
@@ -172,7 +173,7 @@ def forget_read_versions(snapshot: Snapshot, record: CommitRecord) -> ManifestOu
         StorageFailure: The storage refused.
     """
     base = open_commit_base(snapshot)
-    options = dict(snapshot.storage_options) or None
+    options = lance_options(snapshot.storage_options)
     try:
         rows = base.to_table(columns=list(base.schema.names))
         rows = rows.filter(pc.not_equal(rows["object_type"], TABLE_VERSION))

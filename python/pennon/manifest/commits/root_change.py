@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, Self
 import lance
 import pyarrow as pa
 
+from pennon.caching.lance_sessions import lance_options
 from pennon.errors import (
     InternalError,
     ManifestNotRepairable,
@@ -166,7 +167,7 @@ def confirm_schema(
         restored,
         lance.LanceOperation.UpdateConfig(table_metadata_updates=written),
         read_version=restored.version,
-        storage_options=dict(storage_options or {}) or None,
+        storage_options=lance_options(storage_options),
     )
 
 
@@ -186,7 +187,7 @@ def _committed(  # noqa: PLR0917
         schema_id=schema_id(base.metadata),
         made_at=int(time.time()),
     )
-    options = dict(storage_options or {})
+    options = lance_options(storage_options) or {}
     made = lance.LanceDataset.commit(
         dataset,
         operation,
@@ -372,7 +373,7 @@ def _first_version(
     creators the second would replace what the first has made. Based on version 0, without
     retries, Lance lets one pass.
     """
-    uri, options = manifest_uri(location), dict(storage_options or {})
+    uri, options = manifest_uri(location), lance_options(storage_options) or {}
     try:
         fragments = lance.fragment.write_fragments(
             rows, uri, schema=rows.schema, mode="create", storage_options=options
@@ -471,7 +472,7 @@ def replace_rows(
         schema_id=schema_id(manifest.metadata),
         made_at=int(time.time()),
     )
-    options = dict(storage_options or {}) or None
+    options = lance_options(storage_options)
     try:
         fragments = lance.fragment.write_fragments(
             rows, manifest, mode="overwrite", schema=rows.schema, storage_options=options

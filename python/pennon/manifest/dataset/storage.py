@@ -16,7 +16,7 @@ import lance
 from lance.dataset import Version
 
 from pennon.caching import storage_identity, version_time
-from pennon.caching.lance_sessions import copied_versions, lance_session
+from pennon.caching.lance_sessions import copied_versions, lance_session, opening
 from pennon.errors import (
     InternalError,
     NamespaceHasNoManifest,
@@ -363,12 +363,12 @@ _ADVICE: Final = (
         "Check the name of the bucket and its region: it has to be there, nobody makes it",
     ),
     (
-        ("accessdenied", "authorizationpermissionmismatch", "403 "),
-        "Give these credentials the right to list, read, write and delete there",
-    ),
-    (
         ("slowdown", "serverbusy", "toomanyrequests", "503 ", "429 "),
         "The store is overloaded: run it again later, or with a smaller PENNON_STORE_LEAVES",
+    ),
+    (
+        ("accessdenied", "authorizationpermissionmismatch", "403 "),
+        "Give these credentials the right to list, read, write and delete there",
     ),
     (
         ("builder error",),
@@ -480,10 +480,7 @@ def _open(
     for attempt in range(_LISTINGS):
         try:
             return lance.dataset(
-                manifest_uri(location),
-                version=version,
-                storage_options=dict(storage_options or {}),
-                session=session,
+                **opening(manifest_uri(location), storage_options), version=version, session=session
             )
         except (OSError, ValueError) as error:
             # Lance lists the versions and reads the newest, which may expire in between.

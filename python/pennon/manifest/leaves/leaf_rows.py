@@ -7,6 +7,7 @@ chosen one pass over ``__manifest`` is cheaper, and so it is for conditions on o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import CarriedOver, TableKey
-from pennon.errors import InternalError, ManifestRowDoubled
+from pennon.errors import FragmentCalendar, InternalError, ManifestRowDoubled
 from pennon.manifest.dataset.select import ADDRESS, LeafQuery, rows_by_id, select, statement
 from pennon.manifest.dataset.storage import reading_failure
 from pennon.manifest.format.names import SEPARATOR, spec_version_asked
@@ -24,6 +25,7 @@ from pennon.manifest.format.rows import NAMESPACE, TABLE
 from pennon.manifest.leaves.partition_index import SPEC_VERSION, PartitionIndex
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.values.literals import LiteralList
+from pennon.transforms.evaluation import DataFusionErrors
 
 if TYPE_CHECKING:
     import lance
@@ -345,10 +347,15 @@ def _evaluated(rows: pa.Table, query: exp.Select) -> pa.Table:
     context = SessionContext(SessionConfig().with_target_partitions(1))
     context.register_record_batches(_LEAVES, [rows.to_batches()])
     sql = query.sql(dialect=DataFusion, copy=False)
-    try:
+    with DataFusionErrors(partial(_refused, sql)):
         return context.sql(sql).to_arrow_table()
-    except RuntimeError as error:
-        raise InternalError(what=f"DataFusion refused the query {sql}: {error}") from error
+
+
+def _refused(sql: str, error: BaseException) -> FragmentCalendar | InternalError:
+    """Name a partition of a year beyond DataFusion's calendar; nothing else is known to fail."""
+    if "Failed to convert" in str(error):
+        return FragmentCalendar(why=str(error))
+    return InternalError(what=f"DataFusion refused the query {sql}: {error}")
 
 
 def _fetched(

@@ -14,6 +14,7 @@ from pennon.catalog.table_name import by_name
 from pennon.execution import BatchStream, LeafRead, Relation, run_ahead
 from pennon.execution.engine_failures import failure_of_values
 from pennon.maintenance.read_failures import naming_causes_at
+from pennon.notebook import rows_shown
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import check_evaluable
 
@@ -231,7 +232,8 @@ def read_plan(plan: ScanPlan, table: str | None = None) -> BatchStream:
     """
     with _naming(plan.snapshot, table):
         stream = run_ahead(_relation(plan))
-    return BatchStream(stream.schema, _computed(stream.batches, plan.snapshot, table))
+    total = None if plan.is_filtered else plan.num_rows
+    return BatchStream(stream.schema, _computed(stream.batches, plan.snapshot, table, total))
 
 
 @contextmanager
@@ -242,10 +244,14 @@ def _naming(snapshot: Snapshot, table: str | None) -> Iterator[None]:
 
 
 def _computed(
-    batches: Iterator[pa.RecordBatch], snapshot: Snapshot, table: str | None
+    batches: Iterator[pa.RecordBatch],
+    snapshot: Snapshot,
+    table: str | None,
+    total: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
+    name = (table or snapshot.location).rpartition("/")[2]
     with naming_failures(snapshot, table):
-        yield from batches
+        yield from rows_shown(batches, f"read {name}", total)
 
 
 @contextmanager

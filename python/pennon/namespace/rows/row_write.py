@@ -15,6 +15,7 @@ from pennon.maintenance.background import keep_behind, written_leaves
 from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.rows import CommitIdentity
 from pennon.namespace.rows.row_scan import Scan
+from pennon.notebook import rows_shown
 from pennon.planning.binding.bound_predicate import check_evaluable
 from pennon.planning.scan_plan import bound_condition
 from pennon.predicate.parse import parse_predicate
@@ -385,7 +386,8 @@ def _staged_and_committed(
     texts = valid_texts(batches, table.name)
     fitting = within_lengths(texts, stored.snapshot.schema.arrow, table.name)
     try:
-        staged = stored.stage_unordered(fitting).texts
+        shown = rows_shown(fitting, f"write {table.name.rpartition('/')[2]}")
+        staged = stored.stage_unordered(shown).texts
     except OSError as error:
         if "LanceError" not in str(error):  # what the rows come from may fail as well
             raise

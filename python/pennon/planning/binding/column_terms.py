@@ -33,21 +33,20 @@ from pennon.planning.binding.literal_fit import (
 from pennon.planning.binding.source_columns import resolve_column, transform_call
 from pennon.planning.binding.time_ranges import TimeTerm, time_term
 from pennon.predicate.condition import Operator, reference_path
-from pennon.predicate.values.literals import arrow_type, whole_interval
-from pennon.predicate.values.time_units import MICROS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_UNIT
+from pennon.predicate.expressions.functions import monotone_of
+from pennon.predicate.values.literals import arrow_type
+from pennon.predicate.values.time_units import (
+    MICROS_PER_DAY,
+    NANOS_PER_MICRO,
+    NANOS_PER_UNIT,
+    first_day_of_year,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 _CALENDAR = {"MONTH": "month", "DAY": "day", "DAYOFMONTH": "day", "HOUR": "hour"}
-_DATE_UNITS = ("YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK")
 _EPOCH_UNITS = ("years", "months", "days", "hours")
-_SINCE_EPOCH: Mapping[type[exp.Expr], str] = {
-    exp.UnixSeconds: "seconds",
-    exp.UnixMillis: "milliseconds",
-    exp.UnixMicros: "microseconds",
-    exp.StrToUnix: "cut seconds",
-}
 # What these count is no day and no point in time.
 _NUMBERS = ("years", "units")
 
@@ -174,34 +173,24 @@ class ColumnTerms:
                 return self._cast(node)
             case exp.Anonymous():
                 return self._transformed(node)
-            case exp.TsOrDsToDate() | exp.Date():
-                time = self._time(node.this)
-                return None if time is None else time.to_days()
-            case exp.UnixSeconds() | exp.UnixMillis() | exp.UnixMicros() | exp.StrToUnix():
-                return self._since_epoch(_SINCE_EPOCH[type(node)], node.this)
-            case exp.Extract() if node.name.upper() == "YEAR":
-                return self._year(node.expression)
-            case exp.Extract():
+            case exp.Extract() if node.name.upper() in _CALENDAR:
                 return self._calendar(node.name.upper(), node.expression)
-            case exp.Add() | exp.Sub() if isinstance(node.expression, exp.Interval):
-                return self._moved(node, node.expression)
-            case exp.TimestampTrunc():
-                time = self._time(node.this)
-                in_micros = None if time is None else self._in_micros(time)
-                return None if in_micros is None else in_micros.truncated(node.args["unit"].name)
-            case exp.DateTrunc():
-                unit = node.args["unit"].name.upper()
-                time = self._time(node.this) if unit in _DATE_UNITS else None
-                return None if time is None else time.to_days().truncated(unit)
-            case _:
-                return None
+        return self._monotone(node)
 
-    def _moved(self, node: exp.Add | exp.Sub, interval: exp.Interval) -> TimeTerm | None:
-        time, duration = self._time(node.this), whole_interval(interval)
-        if time is None or duration is None:
+    def _monotone(self, node: exp.Expression) -> TimeTerm | None:
+        """A function of a time that never decreases."""
+        monotone = monotone_of(node)
+        if monotone is None:
             return None
-        unit, count = duration
-        return time.moved(unit, -count if isinstance(node, exp.Sub) else count)
+        operand = node.args[monotone.operand]
+        time = self._moment(operand) if monotone.is_of_moments else self._time(operand)
+        if time is not None and monotone.takes:
+            time = time.to_days() if monotone.takes == "days" else self._in_micros(time)
+        step = None if time is None else monotone.inverse(node, time.counts == "days")
+        if time is None or step is None:
+            return None
+        steps = time.steps if step is int else (*time.steps, step)
+        return TimeTerm(time.column, monotone.gives or time.counts, steps)
 
     def _transformed(self, node: exp.Anonymous) -> _Term | None:
         """A transform of time that is called as a function: it is in UTC in every session."""
@@ -216,16 +205,16 @@ class ColumnTerms:
         if call.name in _EPOCH_UNITS:
             return time.since_epoch(call.name)
         if call.name == "year":
-            return time.to_years()
+            return TimeTerm(column, "years", (*time.to_days().steps, first_day_of_year))
         part = _CALENDAR.get(call.name.upper())
         return None if part is None else _CalendarTerm(part, column)
 
-    def _since_epoch(self, unit: str, node: exp.Expression) -> TimeTerm | None:
-        """What counts from 1970 in UTC; for a time without a zone it would be in the session's."""
+    def _moment(self, node: exp.Expression) -> TimeTerm | None:
+        """What counts in UTC; a time without a zone would be one of the session's."""
         column = self._term(node)
         if not isinstance(column, SourceColumn) or not pa.types.is_timestamp(column.type):
             return None
-        return None if column.type.tz is None else TimeTerm(column, "micros").since_epoch(unit)
+        return None if column.type.tz is None else TimeTerm(column, "micros")
 
     def _cast(self, node: exp.Cast) -> _Term | None:
         inner, target = self._term(node.this), arrow_type(node.to)
@@ -241,7 +230,8 @@ class ColumnTerms:
         if isinstance(inner, _Widened) and is_widened(inner.target, target):
             return _Widened(inner.column, target)
         if pa.types.is_int64(target):
-            return self._since_epoch("seconds", node.this)
+            moment = self._moment(node.this)
+            return None if moment is None else moment.since_epoch("seconds")
         time = self._time(node.this)
         if time is None:
             return None
@@ -267,10 +257,6 @@ class ColumnTerms:
         if self.slack_days and term.steps and term.counts != "micros":
             return None
         return term.to_micros()
-
-    def _year(self, node: exp.Expression) -> TimeTerm | None:
-        time = self._time(node)
-        return None if time is None else time.to_years()
 
     def _calendar(self, name: str, node: exp.Expression) -> _CalendarTerm | None:
         part = _CALENDAR.get(name)

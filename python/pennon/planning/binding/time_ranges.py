@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -39,14 +39,15 @@ from pennon.predicate.expressions import Declined, typed_expression
 from pennon.predicate.expressions.functions import Unit, asked_of_times
 from pennon.predicate.values.literals import arrow_type, whole_interval
 from pennon.predicate.values.time_units import (
-    MICROS_BY_NAME,
+    FIRST_OF_UNIT,
     MICROS_PER_DAY,
-    MICROS_PER_HOUR,
-    MICROS_PER_MILLI,
     MICROS_PER_SECOND,
     MILLIS_PER_DAY,
+    UNITS_OF_DAYS,
     UNITS_PER_SECOND,
+    first_day_from,
     is_moment,
+    micros_of_day,
 )
 from pennon.transforms.registry import expression, from_json
 
@@ -58,9 +59,6 @@ if TYPE_CHECKING:
     from pennon.predicate.expressions import Semantics
 
 __all__ = ["implied_by_days"]
-
-_MONTHS = {"MONTH": 1, "MON": 1, "MM": 1, "QUARTER": 3, "YEAR": 12, "YYYY": 12, "YY": 12}
-_MONDAY_BEFORE_EPOCH = 3
 
 Interval = tuple[int | None, int | None]
 """From the first (included) to the second (excluded); None is no bound."""
@@ -85,46 +83,18 @@ class TimeTerm:
         """CAST(… AS DATE)."""
         if self.counts == "days":
             return self
-        return TimeTerm(self.column, "days", (*self.steps, _micros_of_day))
+        return TimeTerm(self.column, "days", (*self.steps, micros_of_day))
 
     def to_micros(self) -> TimeTerm:
         """CAST(… AS TIMESTAMP)."""
         if self.counts == "micros":
             return self
-        return TimeTerm(self.column, "micros", (*self.steps, _first_day_from))
-
-    def to_years(self) -> TimeTerm:
-        """year(…)."""
-        days = self.to_days()
-        return TimeTerm(self.column, "years", (*days.steps, _first_day_of_year))
+        return TimeTerm(self.column, "micros", (*self.steps, first_day_from))
 
     def since_epoch(self, unit: str) -> TimeTerm:
-        """Whole units since 1970: ``years(…)`` to ``hours(…)``, ``unix_seconds(…)`` and shorter.
-
-        Args:
-            unit: Its plural; ``cut seconds`` are those of ``unix_timestamp``, cut towards 1970.
-        """
-        counted = self.to_days() if unit in _UNITS_OF_DAYS else self.to_micros()
-        return TimeTerm(self.column, "units", (*counted.steps, _FIRST_OF_UNIT[unit]))
-
-    def truncated(self, unit: str) -> TimeTerm | None:
-        """date_trunc(unit, …); None for an unknown unit."""
-        ceiling = _ceiling(unit.upper(), is_days=self.counts == "days")
-        return (
-            None if ceiling is None else TimeTerm(self.column, self.counts, (*self.steps, ceiling))
-        )
-
-    def moved(self, unit: str, count: int) -> TimeTerm | None:
-        """… + INTERVAL, of MONTH or MICROSECOND; None for a time of the day added to a date."""
-        per_day = 1 if self.counts == "days" else MICROS_PER_DAY
-        if unit == "MONTH":
-            step: Callable[[int], int] = partial(_before_months, count, per_day)
-        else:
-            moved, rest = divmod(count * per_day, MICROS_PER_DAY)
-            if rest:
-                return None
-            step = partial(_before, moved)
-        return TimeTerm(self.column, self.counts, (*self.steps, step))
+        """Whole units since 1970: ``years(…)`` to ``hours(…)``, or seconds."""
+        counted = self.to_days() if unit in UNITS_OF_DAYS else self.to_micros()
+        return TimeTerm(self.column, "units", (*counted.steps, FIRST_OF_UNIT[unit]))
 
     def ranges(self, operator: Operator, value: Fraction, *, slack_days: int = 0) -> BoundPredicate:
         """Compare the term with a number of what it counts.
@@ -172,34 +142,6 @@ def time_term(column: SourceColumn) -> TimeTerm | None:
     if pa.types.is_date(column.type):
         return TimeTerm(column, "days")
     return TimeTerm(column, "micros") if pa.types.is_timestamp(column.type) else None
-
-
-def days_from_civil(year: int, month: int) -> int:
-    """Count the days from 1970-01-01 to the first of a month, proleptic Gregorian, any year.
-
-    Example:
-        >>> days_from_civil(1970, 2)
-        31
-    """
-    shifted = year - (month <= 2)  # noqa: PLR2004 - years start in March, after the leap day
-    era, of_era = divmod(shifted, 400)
-    day_of_year = (153 * ((month + 9) % 12) + 2) // 5
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + day_of_year - 719_468
-
-
-def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Turn days since 1970-01-01 into year, month and day, proleptic Gregorian, any year.
-
-    Example:
-        >>> civil_from_days(-1)
-        (1969, 12, 31)
-    """
-    era, of_era = divmod(days + 719_468, 146_097)
-    year = (of_era - of_era // 1_460 + of_era // 36_524 - of_era // 146_096) // 365
-    day_of_year = of_era - (365 * year + year // 4 - year // 100)
-    shifted = (5 * day_of_year + 2) // 153
-    month = (shifted + 2) % 12 + 1
-    return era * 400 + year + (month <= 2), month, day_of_year - (153 * shifted + 2) // 5 + 1  # noqa: PLR2004
 
 
 def _intervals(operator: Operator, value: Fraction) -> tuple[Interval, ...]:
@@ -276,87 +218,6 @@ def _limits(data_type: pa.DataType) -> tuple[int, int]:
 
 def _in_unit(micros: int, data_type: pa.DataType) -> int:
     return -(-micros * UNITS_PER_SECOND[data_type.unit] // MICROS_PER_SECOND)
-
-
-def _micros_of_day(day: int) -> int:
-    return day * MICROS_PER_DAY
-
-
-def _first_day_from(micros: int) -> int:
-    return -(-micros // MICROS_PER_DAY)
-
-
-def _first_day_of_year(year: int) -> int:
-    return days_from_civil(year, 1)
-
-
-def _first_day_of_month(months: int) -> int:
-    return days_from_civil(1970 + months // 12, months % 12 + 1)
-
-
-def _first_of_cut_second(seconds: int) -> int:
-    width = MICROS_PER_SECOND
-    return seconds * width if seconds > 0 else (seconds - 1) * width + 1
-
-
-_UNITS_OF_DAYS = ("years", "months", "days")
-_FIRST_OF_UNIT: dict[str, Callable[[int], int]] = {
-    "years": lambda years: _first_day_of_year(1970 + years),
-    "months": _first_day_of_month,
-    "days": lambda days: days,
-    "hours": lambda hours: hours * MICROS_PER_HOUR,
-    "seconds": lambda seconds: seconds * MICROS_PER_SECOND,
-    "cut seconds": _first_of_cut_second,
-    "milliseconds": lambda milliseconds: milliseconds * MICROS_PER_MILLI,
-    "microseconds": lambda microseconds: microseconds,
-}
-
-
-def _ceiling(unit: str, *, is_days: bool) -> Callable[[int], int] | None:
-    per_day = 1 if is_days else MICROS_PER_DAY
-    if unit in _MONTHS:
-        months = _MONTHS[unit]
-        return lambda bound: per_day * _month_from(-(-bound // per_day), months)
-    if unit == "WEEK":
-        return lambda bound: per_day * _monday_from(-(-bound // per_day))
-    if unit not in MICROS_BY_NAME:
-        return None
-    width = (
-        max(MICROS_BY_NAME[unit] * per_day // MICROS_PER_DAY, 1)
-        if is_days
-        else MICROS_BY_NAME[unit]
-    )
-    return lambda bound: -(-bound // width) * width
-
-
-def _before(moved: int, bound: int) -> int:
-    return bound - moved
-
-
-def _before_months(months: int, per_day: int, bound: int) -> int:
-    """The first time that comes to ``bound`` or later when so many months are added.
-
-    A month without such a day has its last one instead, which is before: the next month it is.
-    """
-    day, of_day = divmod(bound, per_day)
-    year, month, day_of_month = civil_from_days(day)
-    count = year * 12 + month - 1 - months
-    first, following = (days_from_civil(at // 12, at % 12 + 1) for at in (count, count + 1))
-    if day_of_month > following - first:
-        return following * per_day
-    return (first + day_of_month - 1) * per_day + of_day
-
-
-def _month_from(day: int, months: int) -> int:
-    """The first day, at or after ``day``, that starts a group of months."""
-    year, month, day_of_month = civil_from_days(day)
-    count = year * 12 + month - 1 + (day_of_month > 1)
-    count = -(-count // months) * months
-    return days_from_civil(count // 12, count % 12 + 1)
-
-
-def _monday_from(day: int) -> int:
-    return -(-(day + _MONDAY_BEFORE_EPOCH) // 7) * 7 - _MONDAY_BEFORE_EPOCH
 
 
 # Conditions on the day of a time column as ranges of the column, found by trying the days.

@@ -32,7 +32,7 @@ from pennon.planning.binding.bound_predicate import (
     TransformedColumn,
 )
 from pennon.planning.binding.bound_predicate import is_not_null as not_null
-from pennon.planning.binding.time_ranges import civil_from_days, time_scalar
+from pennon.planning.binding.time_ranges import time_scalar
 from pennon.predicate.condition import (
     Comparison,
     Operator,
@@ -47,7 +47,12 @@ from pennon.predicate.condition import (
 from pennon.predicate.expressions import Declined, Semantics, Typed
 from pennon.predicate.expressions.time_functions import part as date_part
 from pennon.predicate.values.conversion import to_text
-from pennon.predicate.values.time_units import SECONDS_PER_DAY, SECONDS_PER_HOUR, UNITS_PER_SECOND
+from pennon.predicate.values.time_units import (
+    SECONDS_PER_DAY,
+    SECONDS_PER_HOUR,
+    UNITS_PER_SECOND,
+    civil_from_days,
+)
 from pennon.transforms.registry import LEVELS
 
 if TYPE_CHECKING:

@@ -16,11 +16,10 @@ from sqlglot import exp
 
 from pennon.predicate.condition import Declined
 from pennon.predicate.dialect import shortened_predicate
-from pennon.predicate.expressions import arithmetic, floats
+from pennon.predicate.expressions import floats
 from pennon.predicate.expressions import number_functions as numbers
 from pennon.predicate.expressions import text_functions as texts
 from pennon.predicate.expressions import time_functions as times
-from pennon.predicate.expressions import time_spans as spans
 from pennon.predicate.expressions.casts import converted
 from pennon.predicate.normalize import like_call
 from pennon.predicate.parse import SparkSql
@@ -174,10 +173,10 @@ def sum_of(node: exp.Expr, reader: Reader) -> Typed:
     """Compile ``+``, ``-`` and ``*``, and what is moved by an interval."""
     interval = node.expression
     if not isinstance(interval, exp.Interval) or isinstance(node, exp.Mul):
-        return on_numbers(arithmetic.arithmetic, is_typed=True)(node, reader)
+        return on_numbers(numbers.arithmetic, is_typed=True)(node, reader)
     is_backward = isinstance(node, exp.Sub)
     moment = reader.read(node.this)
-    return spans.moved_by_interval(moment, interval, reader.semantics, is_backward=is_backward)
+    return times.moved_by_interval(moment, interval, reader.semantics, is_backward=is_backward)
 
 
 def quotient(node: exp.Expr, reader: Reader) -> Typed:
@@ -194,7 +193,7 @@ def rounded(node: exp.Expr, reader: Reader) -> Typed:
     literal = pa.scalar(0) if digits is None else literal_value(digits)
     if literal is None or not (literal.is_valid and pa.types.is_integer(literal.type)):
         raise Declined(why="rounding to a computed digit")
-    return arithmetic.rounded(reader.read(node.this), int(literal.as_py()), reader.semantics)
+    return numbers.rounded(reader.read(node.this), int(literal.as_py()), reader.semantics)
 
 
 def extreme(node: exp.Expr, reader: Reader) -> Typed:
@@ -370,13 +369,13 @@ def days_added(node: exp.Expr, reader: Reader) -> Typed:
     days = node.expression
     is_backward = isinstance(days, exp.Mul) and isinstance(days.expression, exp.Neg)
     moved = reader.read(node.this), reader.read(days.this if is_backward else days)
-    return spans.moved_by_days(*moved, is_backward=is_backward)
+    return times.moved_by_days(*moved, is_backward=is_backward)
 
 
 def months_added(node: exp.Expr, reader: Reader) -> Typed:
     """Compile ``add_months``."""
     months = exp.Interval(this=node.expression.copy(), unit=exp.var("MONTH"))
-    return spans.moved_by_interval(times.date(reader.read(node.this)), months, reader.semantics)
+    return times.moved_by_interval(times.date(reader.read(node.this)), months, reader.semantics)
 
 
 def units_added(node: exp.Expr, reader: Reader) -> Typed:
@@ -385,13 +384,13 @@ def units_added(node: exp.Expr, reader: Reader) -> Typed:
     moment = reader.read(node.this)
     if moment.type == pa.date32():
         moment = converted(moment, ZONED, reader.semantics)
-    return spans.moved_by_interval(moment, interval, reader.semantics, is_elapsed=True)
+    return times.moved_by_interval(moment, interval, reader.semantics, is_elapsed=True)
 
 
 def units_between(node: exp.Expr, reader: Reader) -> Typed:
     """Compile ``timestampdiff``."""
     moments = reader.read(node.expression), reader.read(node.this)
-    return spans.units_between(node.text("unit").upper(), *moments, reader.semantics)
+    return times.units_between(node.text("unit").upper(), *moments, reader.semantics)
 
 
 def months_between(node: exp.Expr, reader: Reader) -> Typed:
@@ -400,7 +399,7 @@ def months_between(node: exp.Expr, reader: Reader) -> Typed:
         raise Declined(why=name_of(node))
     moments = reader.read(node.this), reader.read(node.expression)
     is_rounded = bool(node.args["roundoff"].this)
-    return spans.months_between(*moments, reader.semantics, is_rounded=is_rounded)
+    return times.months_between(*moments, reader.semantics, is_rounded=is_rounded)
 
 
 def epoch_units(unit: str) -> Compile:
@@ -432,19 +431,19 @@ def microseconds(node: exp.Expr, reader: Reader) -> Typed:
 
 def moment_of(width: int) -> Callable[[Typed], Typed]:
     """Give the timestamp so many units of some microseconds after 1970."""
-    return lambda value: spans.moment_of(value, width)
+    return lambda value: times.moment_of(value, width)
 
 
 def from_unixtime(seconds: Typed, pattern: Typed, semantics: Semantics) -> Typed:
     """Compile ``from_unixtime``."""
-    return times.formatted(spans.wrapped_moment_of(seconds), pattern, semantics)
+    return times.formatted(times.wrapped_moment_of(seconds), pattern, semantics)
 
 
 def make_decimal(node: exp.Expr, reader: Reader) -> Typed:
     """Compile a decimal of its digits."""
     digits, precision, scale = _exactly(node, 3)
     sizes = int(precision.name), int(scale.name)
-    return arithmetic.decimal_of_unscaled(reader.read(digits), *sizes, reader.semantics)
+    return numbers.decimal_of_unscaled(reader.read(digits), *sizes, reader.semantics)
 
 
 def decimal_average(node: exp.Expr, reader: Reader) -> Typed:

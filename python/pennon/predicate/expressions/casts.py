@@ -12,11 +12,11 @@ NULL rules: NULL stays NULL.
 | decimal to DOUBLE | the nearest | by its text beyond 15 digits, where DataFusion's is not |
 | integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
 | text to integer, DOUBLE, boolean, date | trimmed; an error, or NULL, for none | ``parsed_texts`` |
-| date to text | year, month, day; a sign before more than four digits | by cycles |
-| timestamp to text | in the session's zone, no zeros at the end | ``time_texts`` |
-| date and timestamps among each other | in the session's zone | ``zoned_times``; days of these |
+| date to text | year, month, day; a sign before more than four digits | none |
+| timestamp to text | in the session's zone, no zeros at the end | ``times`` |
+| date and timestamps among each other | in the session's zone | ``times``; days of these |
 | FLOAT to DOUBLE and back | the same, or the nearest | none |
-| DOUBLE to INT, BIGINT | cut; an error outside (ANSI), or the end | ``whole_numbers`` |
+| DOUBLE to INT, BIGINT | cut; an error outside (ANSI), or the end | ``floats`` |
 | DOUBLE to decimal | its text half up; NaN is NULL | up to 14 digits, by the DOUBLE at the half |
 | boolean to number | 0 and 1 | none |
 """
@@ -29,11 +29,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.condition import Declined
-from pennon.predicate.expressions import floats as whole_numbers
-from pennon.predicate.expressions import parsed_texts
-from pennon.predicate.expressions import times as calendar_cycles
-from pennon.predicate.expressions import times as time_texts
-from pennon.predicate.expressions import times as zoned_times
+from pennon.predicate.expressions import floats, parsed_texts, times
 from pennon.predicate.expressions.floats import decimal_of_double, double_of_decimal
 from pennon.predicate.typed import (
     INTEGER_DIGITS,
@@ -73,7 +69,7 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
     if pa.types.is_string(value.type) and pa.types.is_boolean(target):
         return parsed_texts.boolean_of_text(value, is_tried=not semantics.ansi)
     if value.type == pa.float64() and target in (pa.int32(), pa.int64()):
-        return whole_numbers.cut_number(value, target, semantics)
+        return floats.cut_number(value, target, semantics)
     if pa.types.is_boolean(target) and (value.is_integer or value.is_decimal):
         zero = cast(exp.Literal.string("0"), value.type)
         return Typed(exp.paren(binary(exp.NEQ, value.tree, zero), copy=False), target)
@@ -83,14 +79,16 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
     if can_fail is None:
         raise Declined(why=f"a cast of {value.type} to {target}")
     if value.type == ZONED:
-        value = zoned_times.clock(value, semantics)
+        value = times.clock(value, semantics)
         return converted(value, target, semantics)
     if value.type in _TIMES and pa.types.is_string(target):
-        return Typed(_time_text(value), target)
+        is_date = pa.types.is_date(value.type)
+        tree = lossy_cast(value.tree, target) if is_date else times.timestamp_text(value)
+        return Typed(tree, target)
     if value.type in _TIMES and pa.types.is_date(target):
-        return Typed(calendar_cycles.day_of(value), target)
+        return Typed(times.day_of(value), target)
     if value.type in _TIMES and target == ZONED:
-        return zoned_times.moment(value, semantics)
+        return times.moment(value, semantics)
     if value.is_decimal and target == pa.float64() and value.type.precision > _DOUBLE_DIGITS:
         return double_of_decimal(value)
     if pa.types.is_floating(value.type) and pa.types.is_decimal(target):
@@ -135,12 +133,6 @@ def tried(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
     raise Declined(why=f"try_cast of {value.type} to {target}")
 
 
-def _time_text(value: Typed) -> exp.Expr:
-    if pa.types.is_date(value.type):
-        return calendar_cycles.text(value.tree)
-    return time_texts.timestamp_text(value)
-
-
 def _is_lossy(value: Typed, target: pa.DataType) -> bool:
     if value.is_float:
         return bool(target == pa.float32())
@@ -175,7 +167,7 @@ def _text_failure(value: Typed, semantics: Semantics) -> bool | None:
         return False
     if value.is_decimal and (semantics.ansi or value.type.scale <= _PLAIN_FRACTION):
         return False
-    is_clock = value.type == NTZ or (value.type == ZONED and zoned_times.knows_zone(semantics))
+    is_clock = value.type == NTZ or (value.type == ZONED and times.knows_zone(semantics))
     return False if is_clock else None
 
 
@@ -208,4 +200,4 @@ def _time_failure(source: pa.DataType, target: pa.DataType, semantics: Semantics
     if source not in _TIMES or target not in _TIMES:
         return None
     needs_zone = ZONED in (source, target)
-    return False if zoned_times.knows_zone(semantics) or not needs_zone else None
+    return False if times.knows_zone(semantics) or not needs_zone else None

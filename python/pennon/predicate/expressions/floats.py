@@ -79,12 +79,7 @@ _MOST_NODES: Final = 60
 
 
 def rounded_double(value: Typed, digits: int) -> Typed:
-    """Round a DOUBLE half up to fractional digits; a result of zero has no sign.
-
-    Raises:
-        Declined: It is no DOUBLE, or of many terms, which would be there several times; or there
-            are many digits.
-    """
+    """Round a DOUBLE half up to fractional digits; a result of zero has no sign."""
     if value.type != _DOUBLE or not 0 <= digits <= _MOST_DIGITS:
         raise Declined(why=f"rounding of {value.type} to {digits} digits")
     if has_more_nodes(value.tree, _MOST_NODES):
@@ -93,21 +88,24 @@ def rounded_double(value: Typed, digits: int) -> Typed:
     magnitude = call("abs", value.tree)
     scaled = binary(exp.Mul, magnitude, double(units))
     cut = call("floor", scaled)
-    odd = binary(exp.Add, binary(exp.Mul, double(2), cut), double(1))
-    half = binary(exp.Div, odd, double(2 * units))
-    is_up = binary(exp.GTE, magnitude.copy(), half)
-    above = binary(exp.Add, cut.copy(), double(1))
-    whole = choice((is_up, above), default=cut.copy())
-    is_short = binary(exp.LT, scaled.copy(), double(_SHORT_TEXTS))
-    has_fraction = binary(exp.LTE, scaled.copy(), double(_WHOLE_DOUBLES))
+    half = binary(exp.Div, binary(exp.Add, cut, double(0.5)), double(units))
+    is_up = cast(exp.paren(binary(exp.GTE, magnitude.copy(), half)), _DOUBLE)
+    short = binary(exp.Div, binary(exp.Add, cut.copy(), is_up), double(units))
     # Also where DataFusion computes every branch there is nothing that no decimal holds.
+    has_fraction = binary(exp.LTE, scaled.copy(), double(_WHOLE_DOUBLES))
     inside = choice((has_fraction, magnitude.copy()), default=double(0))
     exact = cast(cast(inside, pa.utf8()), pa.decimal128(MAX_DIGITS, _TEXT_DIGITS))
     long = cast(lossy_cast(exact, pa.decimal128(MAX_DIGITS, digits)), _DOUBLE)
-    rounded = choice((is_short, binary(exp.Div, whole, double(units))), default=long)
-    is_negative = binary(exp.LT, value.tree.copy(), double(0))
-    signed = choice((is_negative, binary(exp.Sub, double(0), rounded)), default=rounded.copy())
-    return Typed(choice((has_fraction.copy(), signed), default=value.tree.copy()), _DOUBLE)
+    sign = call("signum", value.tree.copy())
+    tree = choice(
+        (
+            binary(exp.LT, scaled.copy(), double(_SHORT_TEXTS)),
+            binary(exp.Add, binary(exp.Mul, sign, short), double(0)),
+        ),
+        (has_fraction.copy(), binary(exp.Mul, sign.copy(), long)),
+        default=value.tree.copy(),
+    )
+    return Typed(tree, _DOUBLE)
 
 
 def double_of_decimal(value: Typed) -> Typed:
@@ -222,11 +220,7 @@ def comparable(value: Typed) -> exp.Expr:
 
 
 def extreme_float(values: Sequence[Typed], *, is_greatest: bool) -> Typed:
-    """Give the greatest, or the least, of a few values that are not NULL; of zeros the first.
-
-    Raises:
-        Declined: There are many, of which each is written several times.
-    """
+    """Give the greatest, or the least, of a few values that are not NULL; of zeros the first."""
     if len(values) > _MOST_COMPARED:
         raise Declined(why="the greatest or least of many floats")
     extreme = values[0]

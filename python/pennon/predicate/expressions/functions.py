@@ -1,7 +1,8 @@
 """Spark's functions and operators that workers compute: one row each.
 
 A row says how an expression is compiled for DataFusion, in which order Spark computes its operands,
-when it is NULL, and what it asks of a time. What is not in the table is left to Spark. A new
+when it is NULL, and what it asks of a time. What is not in the table is left to Spark, and so is
+what a row does not take: its functions raise ``Declined``, as ``left`` says of the row. A new
 function is its row, and its lines in ``tests/golden/expressions``, which compare it with Spark.
 
 The table is the page ``docs/functions.md``, too, which ``make docs`` writes.
@@ -13,22 +14,30 @@ import decimal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.condition import Declined, reference_path
-from pennon.predicate.expressions import arithmetic, calls, intervals, parsed_texts
+from pennon.predicate.expressions import calls, intervals, parsed_texts
 from pennon.predicate.expressions import number_functions as numbers
 from pennon.predicate.expressions import text_functions as texts
 from pennon.predicate.expressions import time_functions as times
-from pennon.predicate.expressions import time_spans as spans
 from pennon.predicate.expressions.calls import Compile, Reader, by_name, name_of, of, typed_by
 from pennon.predicate.expressions.intervals import Interval, Rule, of_operands
 from pennon.predicate.typed import Typed
-from pennon.predicate.values.literals import arrow_type, literal_value
-from pennon.predicate.values.time_units import MICROS_PER_SECOND
+from pennon.predicate.values.literals import arrow_type, literal_value, whole_interval
+from pennon.predicate.values.time_units import (
+    FIRST_OF_UNIT,
+    MICROS_PER_DAY,
+    MICROS_PER_SECOND,
+    first_day_of_year,
+    months_before,
+    moved_before,
+    unit_from,
+)
 
 
 class Order(Enum):
@@ -68,6 +77,29 @@ class Asked:
     is_cyclic: bool = False
 
 
+Inverse: TypeAlias = Callable[[int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Monotone:
+    """A function of a time that never decreases, and how it is inverted.
+
+    Args:
+        inverse: By the call, and by whether it takes days: from a value to the first time of which
+            it is not less; None for a call that is not known, ``int`` for what is the time itself.
+        takes: ``days`` or ``micros`` of the time; empty for what there is.
+        gives: What its value counts: these, ``years``, or ``units`` since 1970.
+        operand: The argument with the time.
+        is_of_moments: Whether it counts moments, in UTC whatever the session's zone.
+    """
+
+    inverse: Callable[[exp.Expr, bool], Inverse | None]
+    takes: str = ""
+    gives: str = ""
+    operand: str = "this"
+    is_of_moments: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What is true of a function, however it is compiled.
@@ -78,6 +110,7 @@ class Facts:
         asks: What it asks of a time, by the expression; None for more than the hour.
         bounds: What it can be, by what its operands can be; None where nothing is known.
         is_total: Whether it is an error only where an operand is.
+        monotone: How conditions on it become ranges of a time; None for what may decrease.
     """
 
     nulls: Nulls = Nulls.STRICT
@@ -85,6 +118,7 @@ class Facts:
     asks: Callable[[exp.Expr], Asked | None] | None = None
     bounds: Rule | None = None
     is_total: bool = False
+    monotone: Monotone | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +182,12 @@ def asked_of_times(node: exp.Expr) -> Asked | None:
     return None if asks is None else asks(node)
 
 
+def monotone_of(node: exp.Expr) -> Monotone | None:
+    """Tell how a function of a time is inverted; None for what may decrease."""
+    function = function_of(node)
+    return None if function is None else function.facts.monotone
+
+
 def is_null_of_null(node: exp.Expr) -> bool:
     """Whether an expression is NULL as soon as one of its operands is."""
     function = function_of(node)
@@ -208,16 +248,7 @@ _DAYS: Final = Asked(Unit.DAY)
 _CYCLIC_DAYS: Final = Asked(Unit.DAY, is_cyclic=True)
 
 
-def _asks_day(_: exp.Expr) -> Asked:
-    return _DAYS
-
-
-def _asks_cyclic_day(_: exp.Expr) -> Asked:
-    return _CYCLIC_DAYS
-
-
-def _asks_hour(_: exp.Expr) -> Asked:
-    return Asked(Unit.HOUR, is_cyclic=True)
+_HOURS: Final = Asked(Unit.HOUR, is_cyclic=True)
 
 
 def _asks_by_target(node: exp.Expr) -> Asked | None:
@@ -227,7 +258,7 @@ def _asks_by_target(node: exp.Expr) -> Asked | None:
 def _asks_by_part(node: exp.Expr) -> Asked | None:
     name = node.this.name.upper()
     if name == "HOUR":
-        return _asks_hour(node)
+        return _HOURS
     if name == "YEAR":
         return _DAYS
     return _CYCLIC_DAYS if times.is_part_of_dates(name) else None
@@ -251,6 +282,40 @@ def _asks_by_letters(node: exp.Expr) -> Asked | None:
     return Asked(Unit.HOUR if "H" in letters else Unit.DAY, is_cyclic="y" not in letters)
 
 
+# How functions that never decrease are inverted.
+
+
+def _year_from(node: exp.Expr, _: bool) -> Inverse | None:  # noqa: FBT001
+    is_year = isinstance(node, exp.Year) or node.this.name.upper() == "YEAR"
+    return first_day_of_year if is_year else None
+
+
+def _unit_from(node: exp.Expr, is_days: bool) -> Inverse | None:  # noqa: FBT001
+    unit = node.args["unit"].name.upper()
+    return unit_from(unit, is_days=is_days) if not is_days or times.is_unit_of_trunc(unit) else None
+
+
+def _moved_from(node: exp.Expr, is_days: bool) -> Inverse | None:  # noqa: FBT001
+    """Invert what moves a time; None for a time of the day that is added to a date."""
+    interval = node.args["expression"]
+    whole = whole_interval(interval) if isinstance(interval, exp.Interval) else None
+    if whole is None:
+        return None
+    unit, count = whole
+    count = -count if isinstance(node, exp.Sub) else count
+    per_day = 1 if is_days else MICROS_PER_DAY
+    if unit == "MONTH":
+        return partial(months_before, count, per_day)
+    moved, rest = divmod(count * per_day, MICROS_PER_DAY)
+    return None if rest else partial(moved_before, moved)
+
+
+def _counted(unit: str) -> Facts:
+    return Facts(
+        monotone=Monotone(lambda *_: FIRST_OF_UNIT[unit], "micros", "units", is_of_moments=True)
+    )
+
+
 _ALL: Final = Facts(Nulls.OWN, Order.ALL)
 _OWN: Final = Facts(Nulls.OWN)
 _LOGIC: Final = replace(_ALL, bounds=intervals.connected, is_total=True)
@@ -269,13 +334,18 @@ _ENCLOSED: Final = Facts(Nulls.EXACT, bounds=of_operands(intervals.same), is_tot
 _SIGN: Final = Facts(Nulls.EXACT, bounds=of_operands(intervals.negated))
 _MAGNITUDE: Final = Facts(bounds=of_operands(intervals.magnitude))
 _LEFT_FIRST: Final = Facts(order=Order.LEFT_FIRST)
-_SUM: Final = Facts(Nulls.EXACT, Order.LEFT_FIRST, bounds=of_operands(intervals.arithmetic))
+_PRODUCT: Final = Facts(Nulls.EXACT, Order.LEFT_FIRST, bounds=of_operands(intervals.arithmetic))
+_SUM: Final = replace(_PRODUCT, monotone=Monotone(_moved_from))
 _DIVISION: Final = Facts(order=Order.DIVISOR_FIRST)
-_DAY: Final = Facts(asks=_asks_day)
+_DAY: Final = Facts(asks=lambda _: _DAYS)
 _DAY_LEFT_FIRST: Final = replace(_DAY, order=Order.LEFT_FIRST)
-_BY_UNIT: Final = Facts(asks=_asks_by_unit)
+_BY_UNIT: Final = Facts(asks=_asks_by_unit, monotone=Monotone(_unit_from, "micros", "micros"))
+_BY_DAYS: Final = replace(_BY_UNIT, monotone=Monotone(_unit_from, "days", "days"))
 _ANY_ORDER: Final = Facts(order=Order.ALL)
-_CYCLIC: Final = Facts(asks=_asks_cyclic_day)
+_CYCLIC: Final = Facts(asks=lambda _: _CYCLIC_DAYS)
+_YEARS: Final = Monotone(_year_from, "days", "years")
+_EXTRACTED: Final = Facts(asks=_asks_by_part, monotone=replace(_YEARS, operand="expression"))
+_DATES: Final = replace(_DAY, monotone=Monotone(lambda *_: int, "days", "days"))
 _ALIKE: Final = "values of one type → their type"
 _PART: Final = "time → INT"
 _TEXT: Final = "STRING → STRING"
@@ -305,7 +375,8 @@ def _counts(name: str) -> Callable[..., Typed]:
 
 
 def _since(name: str, node: type[exp.Expr], unit: str) -> Function:
-    return _row(name, node, "TIMESTAMP → BIGINT", calls.epoch_units(unit))
+    facts = _counted(f"{unit.lower()}s")
+    return _row(name, node, "TIMESTAMP → BIGINT", calls.epoch_units(unit), facts)
 
 
 _CHOICES: Final = (
@@ -332,13 +403,13 @@ _CHOICES: Final = (
 )
 _NUMBERS: Final = (
     _row("+, -", (exp.Add, exp.Sub), "two numbers; a time, an interval", calls.sum_of, _SUM),
-    _row("*", exp.Mul, "two numbers", calls.sum_of, _SUM),
-    _row("-, a sign", exp.Neg, "number", of(arithmetic.negated, "this", session=True), _SIGN),
+    _row("*", exp.Mul, "two numbers", calls.sum_of, _PRODUCT),
+    _row("-, a sign", exp.Neg, "number", of(numbers.negated, "this", session=True), _SIGN),
     _row("/", exp.Div, "two numbers", calls.quotient, _DIVISION, left="38 digits and more"),
     _row("div", exp.IntDiv, "integers", calls.on_numbers(numbers.whole_quotient), _DIVISION),
     _row("%, mod", exp.Mod, "two numbers", calls.on_numbers(numbers.remainder), _DIVISION),
     _row("pmod", "pmod", "integers", by_name(numbers.positive_remainder, 2, session=True)),
-    _row("abs", exp.Abs, "number", of(arithmetic.magnitude, "this", session=True), _MAGNITUDE),
+    _row("abs", exp.Abs, "number", of(numbers.magnitude, "this", session=True), _MAGNITUDE),
     _row("round", exp.Round, "number, digits", calls.rounded, left="FLOAT; negative digits"),
     _row("floor, ceil", (exp.Floor, exp.Ceil), "number", calls.next_whole, left="digits"),
     _row("sign", exp.Sign, "number → DOUBLE", of(numbers.sign, "this", session=True)),
@@ -488,7 +559,7 @@ _TEXTS: Final = (
     _row("md5, sha2", (exp.MD5, exp.SHA2), "STRING or BINARY → STRING", calls.digest),
 )
 _TIMES: Final = (
-    _row("year", exp.Year, _PART, calls.part("YEAR"), _DAY),
+    _row("year", exp.Year, _PART, calls.part("YEAR"), replace(_DAY, monotone=_YEARS)),
     _within("quarter", exp.Quarter, "QUARTER"),
     _within("month", exp.Month, "MONTH"),
     _within("day, dayofmonth", (exp.Day, exp.DayOfMonth), "DAY"),
@@ -496,19 +567,19 @@ _TIMES: Final = (
     _within("dayofyear", exp.DayOfYear, "DAYOFYEAR"),
     _within("weekofyear", exp.WeekOfYear, "WEEK"),
     _row("weekday", "weekday", _PART, by_name(calls.of_part("WEEKDAY"), 1, session=True), _CYCLIC),
-    _row("hour", exp.Hour, _PART, calls.part("HOUR"), Facts(asks=_asks_hour)),
+    _row("hour", exp.Hour, _PART, calls.part("HOUR"), Facts(asks=lambda _: _HOURS)),
     _row("minute", exp.Minute, _PART, calls.part("MINUTE")),
     _row("second", exp.Second, _PART, calls.part("SECOND")),
-    _row("extract, date_part", exp.Extract, _PART, calls.extract, Facts(asks=_asks_by_part)),
+    _row("extract, date_part", exp.Extract, _PART, calls.extract, _EXTRACTED),
     _row(
         "extract(SECOND)",
         "secondwithfraction",
         "timestamp → DECIMAL(8, 6)",
-        by_name(spans.seconds_with_fraction, 1, session=True),
+        by_name(times.seconds_with_fraction, 1, session=True),
     ),
     _row("date_trunc", exp.TimestampTrunc, "unit, timestamp", calls.timestamp_trunc, _BY_UNIT),
-    _row("trunc", exp.DateTrunc, "time, unit → DATE", calls.date_trunc, _BY_UNIT),
-    _row("to_date", exp.TsOrDsToDate, "time → DATE", None, _DAY),
+    _row("trunc", exp.DateTrunc, "time, unit → DATE", calls.date_trunc, _BY_DAYS),
+    _row("to_date", (exp.TsOrDsToDate, exp.Date), "time → DATE", None, _DATES),
     _row("date_add, date_sub", exp.TsOrDsAdd, "DATE, INT", calls.days_added, _DAY_LEFT_FIRST),
     _row(
         "datediff, date_diff",
@@ -583,7 +654,14 @@ _TIMES: Final = (
     _since("unix_seconds", exp.UnixSeconds, "SECOND"),
     _since("unix_millis", exp.UnixMillis, "MILLISECOND"),
     _since("unix_micros", exp.UnixMicros, "MICROSECOND"),
-    _row("unix_timestamp", exp.StrToUnix, "TIMESTAMP → BIGINT", calls.cut_seconds, left="texts"),
+    _row(
+        "unix_timestamp",
+        exp.StrToUnix,
+        "TIMESTAMP → BIGINT",
+        calls.cut_seconds,
+        _counted("cut seconds"),
+        left="texts",
+    ),
     _row(
         "timestamp_seconds",
         "timestamp_seconds",
@@ -602,7 +680,7 @@ _OF_PLANS: Final = (
     _row("KnownNullable", "knownnullable", "any", by_name(calls.same, 1)),
     _row("KnownNotNull", "knownnotnull", "any", by_name(calls.same, 1)),
     _row("PreciseTimestampConversion", "precisetimestampconversion", "", calls.microseconds),
-    _row("UnscaledValue", "unscaledvalue", "", by_name(arithmetic.unscaled, 1)),
+    _row("UnscaledValue", "unscaledvalue", "", by_name(numbers.unscaled, 1)),
     _row("MakeDecimal", "makedecimal", "", calls.make_decimal),
     _row("avg", "decimalaverage", "", calls.decimal_average),
     _row("avg", "doubleaverage", "", by_name(calls.double_average, 2, session=True)),

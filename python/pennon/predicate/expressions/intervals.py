@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.predicate.condition import operands
-from pennon.predicate.expressions.arithmetic import exact_decimal
+from pennon.predicate.expressions.number_functions import exact_decimal
 from pennon.predicate.typed import MAX_DIGITS, WIDE_DIGITS
 from pennon.predicate.values.literals import arrow_type, literal_value
 

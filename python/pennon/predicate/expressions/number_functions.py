@@ -1,31 +1,25 @@
-"""Functions of numbers that are exactly Spark's.
+"""Arithmetic and functions of numbers that are exactly Spark's.
 
-NULL rules: every function gives NULL for NULL.
+NULL rules: every function gives NULL for NULL; dividing NULL by zero is NULL, and no error.
 
 | DataFusion | Spark | guard |
 |---|---|---|
+| integer arithmetic wraps | an error (ANSI), or NULL (``try_add``) | in a wider type, cast back |
+| | so it does without ANSI | none |
+| decimals beyond 38 digits are cut | rounded half up | in 76 digits, cast back |
+| | one that does not fit is NULL without ANSI | a cast that gives NULL |
 | the sign of zero is 1 or -1, or loses its own | zero as it is | CASE |
 | floor and ceil of decimals are floats | decimals without a fraction | rounded, then corrected |
 | bits move by any number | by its last five or six bits | literals in between |
 | no operator inverts bits | ``~`` | -1 minus the value |
 | ``%`` has the dividend's sign | ``pmod`` of a positive divisor has none | it is added |
-
-Declined: other powers, logarithms and trigonometry, of which the last digit differs between
-libraries.
-
-Quotients and remainders that are exactly Spark's.
-
-NULL rules: every operator gives NULL for NULL; dividing NULL by zero is NULL, and no error.
-
-| DataFusion | Spark | guard |
-|---|---|---|
 | a quotient of decimals is cut after four digits | rounded half up | enough digits, then cast |
 | a quotient of integers is one | a DOUBLE, or a BIGINT by ``div`` | cast first |
 | a float divided by zero is infinite | an error (ANSI), or NULL | the error of an integer |
 | the remainder of decimals has fewer digits | exact | cast |
 
-Declined: what would wrap or be NULL where ANSI is off, and quotients of so many digits that Spark
-rounds twice.
+Declined: other powers, logarithms and trigonometry, of which the last digit differs between
+libraries; and quotients of so many digits that Spark rounds twice.
 """
 
 from __future__ import annotations
@@ -36,10 +30,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.condition import Declined
-from pennon.predicate.expressions.arithmetic import FEWEST_KEPT_DIGITS, adjusted
 from pennon.predicate.expressions.casts import converted
-from pennon.predicate.expressions.floats import compared, is_zero, next_whole_number
+from pennon.predicate.expressions.floats import compared, is_zero, next_whole_number, rounded_double
 from pennon.predicate.typed import (
+    INTEGER_DIGITS,
     MAX_DIGITS,
     WIDE_DIGITS,
     Typed,
@@ -51,6 +45,7 @@ from pennon.predicate.typed import (
     double,
     integer,
     is_null,
+    least_decimal,
     lossy_cast,
     stated_integer,
 )
@@ -64,11 +59,7 @@ _QUOTIENT_DIGITS: Final = 4
 
 
 def quotient(left: Typed, right: Typed, semantics: Semantics) -> Typed:
-    """Divide by ``/``: two DOUBLEs, or two decimals with the type and rounding of Spark's.
-
-    Raises:
-        Declined: Other types, or so many digits that Spark rounds twice.
-    """
+    """Divide by ``/``: two DOUBLEs, or two decimals with the type and rounding of Spark's."""
     if left.is_decimal and right.is_decimal:
         return _decimal_quotient(left, right, semantics)
     if left.type != pa.float64() or right.type != pa.float64():
@@ -139,9 +130,6 @@ def average(total: Typed, count: Typed, kept: tuple[int, int], semantics: Semant
     unless it is cut at 38: then an overflow is NULL without ANSI, as that of the sum is. The
     number is not zero, for Spark asks that first.
 
-    Raises:
-        Declined: No decimals, or so many digits that Spark rounds twice.
-
     Example:
         >>> from pennon.predicate.condition import Semantics
         >>> of = Typed(exp.column("s"), pa.decimal128(25, 2))
@@ -162,11 +150,7 @@ def average(total: Typed, count: Typed, kept: tuple[int, int], semantics: Semant
 
 
 def whole_quotient(left: Typed, right: Typed, semantics: Semantics) -> Typed:
-    """Divide integers by ``div``: a BIGINT, cut.
-
-    Raises:
-        Declined: No integers.
-    """
+    """Divide integers by ``div``: a BIGINT, cut."""
     if not (left.is_integer and right.is_integer):
         raise Declined(why=f"div of {left.type}")
     whole = pa.int64()
@@ -182,11 +166,7 @@ def whole_quotient(left: Typed, right: Typed, semantics: Semantics) -> Typed:
 
 
 def remainder(left: Typed, right: Typed, semantics: Semantics) -> Typed:
-    """Take the remainder by ``%``, which has the sign of the dividend in both engines.
-
-    Raises:
-        Declined: Types differ, or are no numbers.
-    """
+    """Take the remainder by ``%``, which has the sign of the dividend in both engines."""
     if left.is_decimal and right.is_decimal:
         one, other = left.type, right.type
         scale = max(one.scale, other.scale)
@@ -252,11 +232,7 @@ def square_root(value: Typed, semantics: Semantics) -> Typed:
 
 
 def power(value: Typed, exponent: Typed) -> Typed:
-    """Raise a DOUBLE to a power of which Java says the value to the last bit.
-
-    Raises:
-        Declined: Another exponent than 2, 1, -1 or 0.5, or one that is computed.
-    """
+    """Raise a DOUBLE to a power of which Java says the value to the last bit."""
     literal = literal_value(exponent.tree)
     number = value.tree
     if value.type != _DOUBLE or exponent.type != _DOUBLE or literal is None or not literal.is_valid:
@@ -283,9 +259,6 @@ def whole_number(operator: type[exp.Floor | exp.Ceil], value: Typed, semantics: 
     """Give the next whole number below, or above.
 
     A decimal keeps its digits before the point and one more; an integer or a DOUBLE is a BIGINT.
-
-    Raises:
-        Declined: No number, or a decimal of too many digits.
     """
     if value.is_decimal:
         return _whole_decimal(operator, value)
@@ -314,9 +287,6 @@ def positive_remainder(left: Typed, right: Typed, semantics: Semantics) -> Typed
 
     A negative remainder gets the divisor added, and is divided again. In both engines that sum
     wraps, of short integers as an INT.
-
-    Raises:
-        Declined: No integers of one type.
     """
     if not (left.is_integer and left.type == right.type):
         raise Declined(why=f"pmod of {left.type}")
@@ -333,12 +303,7 @@ def positive_remainder(left: Typed, right: Typed, semantics: Semantics) -> Typed
 
 
 def bits(operator: type[exp.Binary], left: Typed, right: Typed) -> Typed:
-    """Combine the bits of two integers of one width.
-
-    Raises:
-        Declined: No integers, or of two widths; or ``^`` of two that are computed: DataFusion makes
-            ``a ^ a`` zero where ``a`` is NULL.
-    """
+    """Combine the bits of two integers of one width."""
     if not (left.is_integer and left.type == right.type):
         raise Declined(why=f"bits of {left.type} and {right.type}")
     is_stated = any(stated_integer(value) is not None for value in (left, right))
@@ -349,11 +314,7 @@ def bits(operator: type[exp.Binary], left: Typed, right: Typed) -> Typed:
 
 
 def shifted(value: Typed, count: Typed, *, is_left: bool) -> Typed:
-    """Move the bits of an INT or a BIGINT; to the right the sign comes in.
-
-    Raises:
-        Declined: Another type; or a number of bits that is computed, or that Java would cut.
-    """
+    """Move the bits of an INT or a BIGINT; to the right the sign comes in."""
     stated = stated_integer(count)
     if value.type not in (pa.int32(), _WHOLE):
         raise Declined(why=f"bits of {value.type}")
@@ -365,11 +326,7 @@ def shifted(value: Typed, count: Typed, *, is_left: bool) -> Typed:
 
 
 def number_or(value: Typed, other: Typed) -> Typed:
-    """Give another value for NaN (``nanvl``).
-
-    Raises:
-        Declined: No floats of one type; or the other one can be an error.
-    """
+    """Give another value for NaN (``nanvl``)."""
     if not value.is_float or value.type != other.type or other.can_fail:
         raise Declined(why=f"nanvl of {value.type}")
     is_nan = call("isnan", value.tree.copy())
@@ -377,11 +334,184 @@ def number_or(value: Typed, other: Typed) -> Typed:
 
 
 def complement(value: Typed) -> Typed:
-    """Invert all bits of an integer: that is -1 minus it, which always fits.
-
-    Raises:
-        Declined: No integer.
-    """
+    """Invert all bits of an integer: that is -1 minus it, which always fits."""
     if not value.is_integer:
         raise Declined(why=f"bits of {value.type}")
     return Typed(cast(binary(exp.Sub, integer(-1, value.type), value.tree), value.type), value.type)
+
+
+FEWEST_KEPT_DIGITS: Final = 6
+# Spark turns a decimal's sign in Scala's usual precision, and rounds what has more digits.
+_DIGITS_OF_SCALA: Final = 34
+
+
+def arithmetic(
+    operator: type[exp.Binary], left: Typed, right: Typed, semantics: Semantics
+) -> Typed:
+    """Add, subtract or multiply as Spark does.
+
+    Spark: an integer that leaves its width is ARITHMETIC_OVERFLOW; decimals have the type of
+    ``exact_decimal``, rounded half up, and one that does not fit is an error. Both under ANSI;
+    without, integers wrap, and a decimal that does not fit is NULL.
+    """
+    if left.is_decimal and right.is_decimal:
+        return _decimal(operator, left, right, semantics)
+    if left.type != right.type:
+        raise Declined(why="arithmetic on two types")
+    if left.is_float:
+        return Typed(binary(operator, left.tree, right.tree), left.type)
+    if not left.is_integer:
+        raise Declined(why=f"arithmetic on {left.type}")
+    if not (semantics.ansi or semantics.is_tried):
+        return Typed(cast(binary(operator, left.tree, right.tree), left.type), left.type)
+    if left.type.bit_width < pa.int64().bit_width:
+        wide = pa.int64()
+        computed = binary(operator, cast(left.tree, wide), cast(right.tree, wide))
+    else:
+        # exact in 128 bits: a product has less than 39 digits
+        exact = pa.decimal128(INTEGER_DIGITS[left.type.bit_width], 0)
+        computed = binary(operator, cast(left.tree, exact), cast(right.tree, exact))
+    tree = lossy_cast(computed, left.type, is_tried=semantics.is_tried)
+    return Typed(tree, left.type, can_fail=not semantics.is_tried)
+
+
+def _decimal(operator: type[exp.Binary], left: Typed, right: Typed, semantics: Semantics) -> Typed:
+    precision, scale = exact_decimal(operator, left.type, right.type)
+    if precision <= MAX_DIGITS:
+        return Typed(binary(operator, left.tree, right.tree), pa.decimal128(precision, scale))
+    kept = pa.decimal128(*adjusted(precision, scale))
+    computed = _wide(operator, (left, left.type.scale), (right, right.type.scale))
+    tree = lossy_cast(computed, kept, is_tried=not semantics.ansi)
+    return Typed(tree, kept, can_fail=semantics.ansi)
+
+
+def exact_decimal(
+    operator: type[exp.Expr], left: pa.DataType, right: pa.DataType
+) -> tuple[int, int]:
+    """Give the precision and scale in which the result of ``+``, ``-`` or ``*`` is exact.
+
+    Example:
+        >>> exact_decimal(exp.Mul, pa.decimal128(15, 2), pa.decimal128(16, 2))
+        (32, 4)
+    """
+    if operator is exp.Mul:
+        return left.precision + right.precision + 1, left.scale + right.scale
+    scale = max(left.scale, right.scale)
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    return whole + scale + 1, scale
+
+
+def adjusted(precision: int, scale: int) -> tuple[int, int]:
+    """Fit a decimal type into 38 digits as Spark does: fractions give way, down to six digits.
+
+    Example:
+        >>> adjusted(49, 6), adjusted(49, 12)
+        ((38, 6), (38, 6))
+    """
+    if precision <= MAX_DIGITS:
+        return precision, scale
+    fewest = min(scale, FEWEST_KEPT_DIGITS)
+    return MAX_DIGITS, max(MAX_DIGITS - (precision - scale), fewest)
+
+
+def _wide(
+    operator: type[exp.Binary], left: tuple[Typed, int], right: tuple[Typed, int]
+) -> exp.Expr:
+    """Compute in 256 bits, where no operator on two values of at most 38 digits overflows."""
+    sides = [
+        exp.Cast(this=side.tree, to=decimal_type(MAX_DIGITS + 1, scale))
+        for side, scale in (left, right)
+    ]
+    return binary(operator, *sides)
+
+
+def negated(value: Typed, semantics: Semantics) -> Typed:
+    """Take the opposite; that of the smallest integer is an error under ANSI."""
+    if value.is_float or _keeps_digits(value):
+        return Typed(exp.Neg(this=exp.paren(value.tree)), value.type)
+    return arithmetic(exp.Sub, Typed(integer(0, value.type), value.type), value, semantics)
+
+
+def magnitude(value: Typed, semantics: Semantics) -> Typed:
+    """Take the absolute value; that of the smallest integer is an error under ANSI."""
+    if value.is_float or _keeps_digits(value):
+        return Typed(exp.Abs(this=value.tree), value.type)
+    opposite = negated(value, semantics)
+    zero = integer(0, value.type)
+    is_negative = binary(exp.LT, value.tree.copy(), zero)
+    tree = choice((is_negative, opposite.tree), default=value.tree.copy())
+    return Typed(tree, value.type, can_fail=opposite.can_fail)
+
+
+def _keeps_digits(value: Typed) -> bool:
+    """Whether a value is a decimal that Spark does not round when it turns the sign."""
+    if value.is_decimal and value.type.precision > _DIGITS_OF_SCALA:
+        raise Declined(why=f"the sign of {value.type}")
+    return value.is_decimal
+
+
+def unscaled(value: Typed) -> Typed:
+    """Take the digits of a decimal as a BIGINT, which Spark sums instead of a short decimal."""
+    if not value.is_decimal or value.type.precision >= INTEGER_DIGITS[64]:
+        raise Declined(why=f"the digits of {value.type}")
+    whole = pa.int64()
+    if not value.type.scale:
+        return Typed(cast(value.tree, whole), whole)
+    factor = cast(integer(10**value.type.scale, whole), pa.decimal128(value.type.scale + 1, 0))
+    return Typed(cast(binary(exp.Mul, value.tree, factor), whole), whole)
+
+
+def decimal_of_unscaled(value: Typed, precision: int, scale: int, semantics: Semantics) -> Typed:
+    """Make a decimal of its digits; too many of them are an error under ANSI."""
+    if (
+        value.type != pa.int64()
+        or not semantics.ansi
+        or not scale <= precision < INTEGER_DIGITS[64]
+    ):
+        raise Declined(why=f"a decimal of the digits {value.type}")
+    kept = pa.decimal128(precision, scale)
+    exact = cast(value.tree, pa.decimal128(INTEGER_DIGITS[64], 0))
+    if scale:
+        exact = binary(exp.Mul, exact, least_decimal(scale))
+    return Typed(cast(exact, kept), kept, can_fail=True)
+
+
+def rounded(value: Typed, digits: int, semantics: Semantics) -> Typed:
+    """Round half up to some fractional digits."""
+    if digits < 0:
+        raise Declined(why="rounding before the point")
+    if value.is_float:
+        return rounded_double(value, digits)
+    if value.is_integer:
+        return value
+    if not value.is_decimal:
+        raise Declined(why=f"rounding of {value.type}")
+    scale = min(digits, value.type.scale)
+    precision = min(value.type.precision - value.type.scale + 1 + scale, MAX_DIGITS)
+    return converted(value, pa.decimal128(precision, scale), semantics)
+
+
+def common_number(types: list[pa.DataType]) -> pa.DataType:
+    """Give the type to which Spark casts numbers that it compares, or has in one column.
+
+    Example:
+        >>> common_number([pa.int32(), pa.decimal128(5, 2)])
+        Decimal128Type(decimal128(12, 2))
+    """
+    if pa.float64() in types:
+        if all(pa.types.is_floating(type_) or pa.types.is_integer(type_) for type_ in types):
+            return pa.float64()
+        raise Declined(why="decimals beside floats")
+    if all(pa.types.is_signed_integer(type_) for type_ in types):
+        return max(types, key=lambda type_: type_.bit_width)
+    sizes = [
+        (type_.precision, type_.scale)
+        if pa.types.is_decimal(type_)
+        else (INTEGER_DIGITS.get(type_.bit_width, 0) if pa.types.is_signed_integer(type_) else 0, 0)
+        for type_ in types
+    ]
+    scale = max(scale for _, scale in sizes)
+    whole = max(precision - scale for precision, scale in sizes)
+    if any(precision == 0 for precision, _ in sizes) or whole + scale > MAX_DIGITS:
+        raise Declined(why="values of several types")
+    return pa.decimal128(whole + scale, scale)

@@ -55,11 +55,7 @@ if TYPE_CHECKING:
 
 
 def texts(values: Sequence[Typed]) -> list[exp.Expr]:
-    """Take expressions that all have to be texts.
-
-    Raises:
-        Declined: One is not.
-    """
+    """Take expressions that all have to be texts."""
     if any(value.type != pa.utf8() for value in values):
         raise Declined(why="what is no text")
     return [value.tree for value in values]
@@ -77,12 +73,7 @@ NO_PART: Final = "no part "
 
 
 def before_separator(value: Typed, separator: Typed, count: Typed) -> Typed:
-    """Cut a text at a place of a character, counted from either end (``substring_index``).
-
-    Raises:
-        Declined: The place is computed; or no single character, of which Spark finds places that
-            overlap.
-    """
+    """Cut a text at a place of a character, counted from either end (``substring_index``)."""
     (whole,) = texts([value])
     sign, place = literal_text(separator), stated_integer(count)
     if sign is None or len(sign) != 1 or place is None:
@@ -99,10 +90,6 @@ def part_of_split(value: Typed, separator: Typed, number: int, *, is_error: bool
         separator: What separates its parts.
         number: Which one, from 1; the last one is -1.
         is_error: Whether a part that there is not is an error instead (ANSI).
-
-    Raises:
-        Declined: The separator is computed, or more than signs that stand for themselves; or of
-            several signs, where parts are counted from the end.
     """
     (whole,) = texts([value])
     sign = plain_text(literal_text(separator) or "")
@@ -139,10 +126,6 @@ def part_or_nothing(value: Typed, separator: Typed, number: int) -> Typed:
         value: The text.
         separator: What separates its parts, as it is.
         number: Which one, from 1; the last one is -1.
-
-    Raises:
-        Declined: The separator is computed or empty; or of several signs, where parts are counted
-            from the end.
     """
     (whole,) = texts([value])
     sign = literal_text(separator)
@@ -179,11 +162,7 @@ def _enclosed(values: Sequence[Typed]) -> list[exp.Expr]:
 
 
 def cased(case: type[exp.Upper | exp.Lower], value: Typed) -> Typed:
-    """Change the case of every letter as Unicode does, which Spark does in most languages.
-
-    Raises:
-        Declined: The JVM's language has cases of its own (a Turkish ``i`` is ``İ``).
-    """
+    """Change the case of every letter as Unicode does, which Spark does in most languages."""
     language = starting_jvm().language
     if language in _OWN_CASES:
         raise Declined(why=f"the case of letters in the locale {language}")
@@ -259,11 +238,7 @@ def replaced(value: Typed, searched: Typed, replacement: Typed) -> Typed:
 
 
 def padded(value: Typed, size: Typed, filling: Typed, *, is_left: bool) -> Typed:
-    """Fill a text up to a number of characters, or cut it there (``lpad``, ``rpad``).
-
-    Raises:
-        Declined: The number is no literal, or large; the filling is no literal, or empty.
-    """
+    """Fill a text up to a number of characters, or cut it there (``lpad``, ``rpad``)."""
     (whole,) = texts([value])
     count, text = stated_integer(size), literal_value(filling.tree)
     if count is None or count > _MOST_FILLED:
@@ -285,11 +260,7 @@ def padded(value: Typed, size: Typed, filling: Typed, *, is_left: bool) -> Typed
 
 
 def char_read(value: Typed, size: Typed) -> Typed:
-    """Fill a CHAR up to its length with spaces, as Spark does wherever it reads one.
-
-    Raises:
-        Declined: The length is no literal, or large.
-    """
+    """Fill a CHAR up to its length with spaces, as Spark does wherever it reads one."""
     (whole,) = texts([value])
     count = stated_integer(size)
     if count is None or count > _MOST_FILLED:
@@ -312,11 +283,7 @@ def digest(name: str, value: Typed) -> Typed:
 
 
 def translated(value: Typed, searched: Typed, replacement: Typed) -> Typed:
-    """Replace single characters, or leave them out (``translate``), one after the other.
-
-    Raises:
-        Declined: They are computed, many, or one that comes in is looked for later.
-    """
+    """Replace single characters, or leave them out (``translate``), one after the other."""
     (whole,) = texts([value])
     old, new = literal_text(searched), literal_text(replacement)
     if old is None or new is None or len(old) > _MOST_TRANSLATED:
@@ -331,21 +298,13 @@ def translated(value: Typed, searched: Typed, replacement: Typed) -> Typed:
 
 
 def matched(value: Typed, pattern: Typed) -> Typed:
-    """Find a regular expression of Java somewhere in a text (``RLIKE``).
-
-    Raises:
-        Declined: It is computed, or Rust's engine is not known to match it alike.
-    """
+    """Find a regular expression of Java somewhere in a text (``RLIKE``)."""
     (whole,) = texts([value])
     return Typed(call("regexp_like", whole, exp.Literal.string(_java(pattern).rust)), pa.bool_())
 
 
 def replaced_matches(value: Typed, pattern: Typed, replacement: Typed) -> Typed:
-    """Replace all matches of a regular expression of Java (``regexp_replace``).
-
-    Raises:
-        Declined: As ``matched``; or what replaces them is computed.
-    """
+    """Replace all matches of a regular expression of Java (``regexp_replace``)."""
     (whole,) = texts([value])
     java_pattern, text = _java(pattern), literal_text(replacement)
     if text is None:
@@ -358,11 +317,7 @@ def replaced_matches(value: Typed, pattern: Typed, replacement: Typed) -> Typed:
 
 
 def extracted(value: Typed, pattern: Typed, group: Typed) -> Typed:
-    """Give what a group of a regular expression of Java has matched first (``regexp_extract``).
-
-    Raises:
-        Declined: As ``matched``; or a group that is computed, or that there is not.
-    """
+    """Give what a group of a regular expression of Java has matched first (``regexp_extract``)."""
     (whole,) = texts([value])
     java_pattern, number = _java(pattern), stated_integer(group)
     if number is None:
@@ -386,11 +341,7 @@ def _java(pattern: Typed) -> JavaPattern:
 
 
 def joined(*texts_and_nulls: Typed) -> Typed:
-    """Join texts by a separator (``concat_ws``): both engines leave out NULLs behind it.
-
-    Raises:
-        Declined: One is no text, or there is nothing to join.
-    """
+    """Join texts by a separator (``concat_ws``): both engines leave out NULLs behind it."""
     first, *others = texts_and_nulls
     values = [first, *(value for value in others if not value.is_null)]
     if len(values) < 2:  # noqa: PLR2004 - the separator, and a text
@@ -399,11 +350,7 @@ def joined(*texts_and_nulls: Typed) -> Typed:
 
 
 def repeated(value: Typed, times: Typed) -> Typed:
-    """Repeat a text a few times.
-
-    Raises:
-        Declined: The number is no literal, or large.
-    """
+    """Repeat a text a few times."""
     count = stated_integer(times)
     if count is None or count > _MOST_FILLED:
         raise Declined(why="a computed or large number of repetitions")
@@ -411,11 +358,7 @@ def repeated(value: Typed, times: Typed) -> Typed:
 
 
 def like(value: Typed, pattern: Typed, escape: str, *, is_negated: bool) -> Typed:
-    """Match a pattern that is a literal: by its start, end, part or as a pattern; or its NOT.
-
-    Raises:
-        Declined: The pattern is computed, or escapes what Spark says that it may not.
-    """
+    """Match a pattern that is a literal: by its start, end, part or as a pattern; or its NOT."""
     (whole,) = texts([value])
     text = literal_value(pattern.tree)
     if text is None or not text.is_valid or not pa.types.is_string(text.type):

@@ -1,32 +1,54 @@
-"""Functions of dates and timestamps that are exactly Spark's.
+"""Functions of dates and timestamps that are exactly Spark's, and of the spans between them.
 
 NULL rules: every function gives NULL for NULL. Dates are proleptic Gregorian in both engines.
+
+Months are those of Java: a day that is begun counts only where the time of the day is reached, and
+a month where its day is; the last day of a month is no exception but in ``months_between``.
 
 | DataFusion | Spark | guard |
 |---|---|---|
 | date_trunc of weeks and longer counts nanoseconds: 1677 to 2262 | all years | computed by days |
 | the days of a week count from 0 | from 1, or from Monday | computed |
-| parts of zoned timestamps are the zone's | the session's | ``zoned_times`` |
-| years beyond 262142 have no parts | all years | ``calendar_cycles`` |
-| adds to timestamps as if it were UTC | months and days by the session's clocks | ``zoned_times`` |
+| parts of zoned timestamps are the zone's | the session's | ``times`` |
+| adds to timestamps as if it were UTC | months and days by the session's clocks | ``times`` |
+| a difference of two BIGINTs wraps | never | quotients and remainders apart |
+| seconds with a fraction are a DOUBLE | DECIMAL(8, 6) | of microseconds |
+| a product of BIGINTs wraps | an error | in decimals, cast back |
+| an interval is added as if in UTC | months and days by the clocks | ``_moved_in_zone`` |
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.condition import Declined
-from pennon.predicate.expressions import times as calendar_cycles
-from pennon.predicate.expressions import times as time_texts
-from pennon.predicate.expressions import times as zoned_times
+from pennon.predicate.condition import Declined, Semantics
 from pennon.predicate.expressions.casts import converted
-from pennon.predicate.typed import NTZ, ZONED, Typed, binary, call, cast, choice, integer
+from pennon.predicate.expressions.times import day_of, field, moment, time_of_day
+from pennon.predicate.expressions.times import formatted as time_text
+from pennon.predicate.typed import (
+    NTZ,
+    ZONED,
+    Typed,
+    binary,
+    call,
+    cast,
+    choice,
+    double,
+    integer,
+    lossy_cast,
+)
 from pennon.predicate.values.literals import literal_value
-from pennon.predicate.values.time_units import MICROS_BY_NAME, MICROS_PER_DAY, MICROS_PER_SECOND
+from pennon.predicate.values.time_units import (
+    MICROS_BY_NAME,
+    MICROS_PER_DAY,
+    MICROS_PER_HOUR,
+    MICROS_PER_MINUTE,
+    MICROS_PER_SECOND,
+    SECONDS_PER_DAY,
+)
 from pennon.starting_jvm import starting_jvm
 
 if TYPE_CHECKING:
@@ -82,17 +104,18 @@ def is_part_of_dates(name: str) -> bool:
     return name in _DATE_PARTS or name in _WEEK_PARTS
 
 
+def is_unit_of_trunc(name: str) -> bool:
+    """Whether a unit is one of ``trunc``, which are longer than a day."""
+    return name in _MONTH_UNITS
+
+
 def is_unit_of_days(name: str) -> bool:
     """Whether a unit of ``date_trunc`` is whole days."""
     return name in _MONTH_UNITS or MICROS_OF_UNITS.get(name, 0) >= MICROS_PER_DAY
 
 
 def local(value: Typed, semantics: Semantics) -> Typed:
-    """Take a date or timestamp as the session's clocks show it.
-
-    Raises:
-        Declined: It is none, or depends on a zone that is not known.
-    """
+    """Take a date or timestamp as the session's clocks show it."""
     if value.type in (pa.date32(), NTZ):
         return value
     if value.type != ZONED:
@@ -101,45 +124,31 @@ def local(value: Typed, semantics: Semantics) -> Typed:
 
 
 def date(value: Typed) -> Typed:
-    """Take a date.
-
-    Raises:
-        Declined: It is none.
-    """
+    """Take a date."""
     if value.type != pa.date32():
         raise Declined(why=f"{value.type} as a date")
     return value
 
 
 def part(name: str, value: Typed, semantics: Semantics) -> Typed:
-    """Extract a field as an INT.
-
-    Raises:
-        Declined: The field is not one of both engines, or the value has none.
-    """
+    """Extract a field as an INT."""
     source = local(value, semantics)
     if name in _WEEK_PARTS:
         return Typed(_day_of_week(name, source), _INT)
-    field = _DATE_PARTS.get(name)
-    if field is None:
+    known = _DATE_PARTS.get(name)
+    if known is None:
         if name not in _TIME_PARTS or source.type != NTZ:
             raise Declined(why=f"EXTRACT({name}) of {source.type}")
-        field = name
-    return Typed(_part(field, source), _INT)
+        known = name
+    return Typed(_part(known, source), _INT)
 
 
 def _part(name: str, source: Typed) -> exp.Expr:
     """Write a field of any date or timestamp without a zone."""
-    if name == "YEAR":
-        return calendar_cycles.year(source)
     if name not in _TIME_PARTS:
-        return calendar_cycles.same_in_cycles(source, partial(_field, name))
-    return _field(name, cast(calendar_cycles.time_of_day(source), NTZ))
-
-
-def _field(name: str, tree: exp.Expr) -> exp.Expr:
-    """Write a field by DataFusion's calendar."""
-    return cast(exp.Extract(this=exp.var(name), expression=tree.copy()), _INT)
+        return field(name, source)
+    time = cast(time_of_day(source), NTZ)
+    return cast(exp.Extract(this=exp.var(name), expression=time), _INT)
 
 
 def _day_of_week(name: str, source: Typed) -> exp.Expr:
@@ -154,70 +163,50 @@ def _since_monday(source: Typed) -> exp.Expr:
 
 
 def formatted(value: Typed, pattern: Typed, semantics: Semantics) -> Typed:
-    """Write a date or timestamp by a pattern (``date_format``).
-
-    Raises:
-        Declined: A pattern that is computed, or has fields that are not written so, or none.
-    """
+    """Write a date or timestamp by a pattern (``date_format``)."""
     literal = literal_value(pattern.tree)
     text = None if literal is None or not literal.is_valid else str(literal.as_py())
-    return Typed(time_texts.formatted(local(value, semantics), text), pa.string())
+    return Typed(time_text(local(value, semantics), text), pa.string())
 
 
 def name_of(part: type[exp.Expr], value: Typed) -> Typed:
-    """Write the name of a date's day or month (``dayname``, ``monthname``)."""
-    write = time_texts.name_of_day if part is exp.Dayname else time_texts.name_of_month
-    return Typed(write(date(value)), pa.string())
+    """Write the first letters of a date's day or month (``dayname``, ``monthname``)."""
+    return Typed(time_text(date(value), "E" if part is exp.Dayname else "MMM"), pa.string())
 
 
 def truncated_date(unit: str, value: Typed, semantics: Semantics) -> Typed:
-    """Give the first day of a date's week, month, quarter or year (``trunc``).
-
-    Raises:
-        Declined: Another unit, for which Spark gives NULL.
-    """
+    """Give the first day of a date's week, month, quarter or year (``trunc``)."""
     calendar_unit = _MONTH_UNITS.get(unit)
     source = local(value, semantics)
     if calendar_unit is None:
         raise Declined(why=f"trunc to {unit}")
-    return Typed(_first_day(calendar_unit, calendar_cycles.day_of(source)), pa.date32())
+    return Typed(_first_day(calendar_unit, day_of(source)), pa.date32())
 
 
 def _first_day(unit: str, day: exp.Expr) -> exp.Expr:
-    if unit == "WEEK":
-        since = _since_monday(Typed(day, pa.date32()))
-        return moved_days(day, binary(exp.Sub, integer(0, _INT), since))
     source = Typed(day, pa.date32())
-    return calendar_cycles.moved_in_cycles(source, partial(_first_known_day, unit))
-
-
-def _first_known_day(unit: str, day: exp.Expr) -> exp.Expr:
-    if unit == "YEAR":
-        month = integer(1, _INT)
-    elif unit == "QUARTER":
-        thrice = binary(exp.Mul, _field("QUARTER", day), integer(3, _INT))
+    if unit == "WEEK":
+        return moved_days(day, binary(exp.Sub, integer(0, _INT), _since_monday(source)))
+    if unit == "QUARTER":
+        thrice = binary(exp.Mul, field("QUARTER", source), integer(3, _INT))
         month = cast(binary(exp.Sub, thrice, integer(2, _INT)), _INT)
-    else:
-        month = _field("MONTH", day)
-    return call("make_date", _field("YEAR", day), month, integer(1, _INT))
+        return call("make_date", field("YEAR", source), month, integer(1, _INT))
+    number = field("DOY" if unit == "YEAR" else "DAY", source)
+    return moved_days(day, binary(exp.Sub, integer(1, _INT), number))
 
 
 def truncated(unit: str, value: Typed, semantics: Semantics) -> Typed:
-    """Give the start of a timestamp's unit (``date_trunc``), in the type of the timestamp.
-
-    Raises:
-        Declined: Another unit, for which Spark gives NULL, or no timestamp.
-    """
+    """Give the start of a timestamp's unit (``date_trunc``), in the type of the timestamp."""
     if value.type not in (NTZ, ZONED):
         raise Declined(why=f"date_trunc of {value.type}")
     source = local(value, semantics)
     if unit in _MONTH_UNITS:
-        day = Typed(_first_day(_MONTH_UNITS[unit], calendar_cycles.day_of(source)), pa.date32())
+        day = Typed(_first_day(_MONTH_UNITS[unit], day_of(source)), pa.date32())
         if value.type == NTZ:
             return converted(day, NTZ, semantics)
         # Of two midnights Spark takes the one before the time since 4.3, and the first one before.
         is_first = starting_jvm().spark.startswith(_FIRST_MIDNIGHTS)
-        return zoned_times.moment(day, semantics, near=None if is_first else value)
+        return moment(day, semantics, near=None if is_first else value)
     if unit not in MICROS_OF_UNITS:
         raise Declined(why=f"date_trunc to {unit}")
     if value.type == ZONED and MICROS_OF_UNITS[unit] <= MICROS_PER_SECOND:
@@ -225,7 +214,7 @@ def truncated(unit: str, value: Typed, semantics: Semantics) -> Typed:
         micros = Typed(cast(cast(value.tree, _LONG), NTZ), NTZ)
         return Typed(cast(cast(_floored(micros.tree, MICROS_OF_UNITS[unit]), _LONG), ZONED), ZONED)
     start = Typed(_floored(source.tree, MICROS_OF_UNITS[unit]), NTZ)
-    return start if value.type == NTZ else zoned_times.moment(start, semantics, near=value)
+    return start if value.type == NTZ else moment(start, semantics, near=value)
 
 
 def _floored(tree: exp.Expr, width: int) -> exp.Expr:
@@ -298,9 +287,6 @@ def microseconds(value: Typed, kinds: Collection[pa.DataType]) -> Typed:
     Args:
         value: The timestamp, or a BIGINT.
         kinds: The types of the timestamps that the number was computed of.
-
-    Raises:
-        Declined: A number that was not computed of timestamps of one type.
     """
     if value.type in (NTZ, ZONED):
         return Typed(cast(value.tree, _LONG), _LONG)
@@ -311,11 +297,7 @@ def microseconds(value: Typed, kinds: Collection[pa.DataType]) -> Typed:
 
 
 def next_day(value: Typed, name: Typed) -> Typed:
-    """Give the first day after a date that has a name (``next_day``).
-
-    Raises:
-        Declined: No date, or a name that is computed or none of a day.
-    """
+    """Give the first day after a date that has a name (``next_day``)."""
     text = literal_value(name.tree)
     day_name = None if text is None or not text.is_valid else str(text.as_py()).upper()
     numbers = [at for at, names in enumerate(_DAY_NAMES) if day_name in names]
@@ -329,9 +311,252 @@ def next_day(value: Typed, name: Typed) -> Typed:
 def last_day(value: Typed, semantics: Semantics) -> Typed:
     """Give the last day of a date's month."""
     day = converted(local(value, semantics), pa.date32(), semantics)
-    following = calendar_cycles.moved_in_cycles(day, _first_of_next_month)
+    following = plus_months(1, pa.date32(), _first_day("MONTH", day.tree))
     return Typed(moved_days(following, integer(-1, _INT)), pa.date32())
 
 
-def _first_of_next_month(day: exp.Expr) -> exp.Expr:
-    return plus_months(1, pa.date32(), _first_known_day("MONTH", day))
+_DOUBLE: Final = pa.float64()
+_MICROS: Final[Mapping[str, int]] = {
+    "SECOND": MICROS_PER_SECOND,
+    "MINUTE": MICROS_PER_MINUTE,
+    "HOUR": MICROS_PER_HOUR,
+    "DAY": MICROS_PER_DAY,
+    "WEEK": 7 * MICROS_PER_DAY,
+}
+_MONTHS: Final[Mapping[str, int]] = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+# DataFusion's calendar ends in the year 262142.
+_MOST_MONTHS: Final = 12 * 100_000
+# In one number of a date's parts, so many days fit into a month.
+_MOST_DAYS: Final = 32
+
+
+def units_between(unit: str, start: Typed, end: Typed, semantics: Semantics) -> Typed:
+    """Count the whole units from one timestamp to another (``timestampdiff``), cut."""
+    if {start.type, end.type} - {NTZ, ZONED}:
+        raise Declined(why=f"timestampdiff of {start.type} and {end.type}")
+    if unit in _MONTHS:
+        return _whole_months(_MONTHS[unit], local(start, semantics), local(end, semantics))
+    width = _MICROS.get(unit)
+    if width is None:
+        raise Declined(why=f"timestampdiff of {unit}")
+    units = integer(width, _LONG)
+    whole: list[exp.Expr] = []
+    rest: list[exp.Expr] = []
+    for time in (end, start):
+        micros = cast(local(time, semantics).tree, _LONG)
+        whole.append(binary(exp.Div, micros, units.copy()))
+        rest.append(binary(exp.Mod, micros.copy(), units.copy()))
+    left = binary(exp.Sub, *rest)
+    count = binary(exp.Add, binary(exp.Sub, *whole), binary(exp.Div, left, units.copy()))
+    left = binary(exp.Mod, left.copy(), units.copy())
+    zero, one = integer(0, _LONG), integer(1, _LONG)
+    # What is left points the other way where whole units were counted too many.
+    is_less = binary(exp.And, binary(exp.GT, count, zero), binary(exp.LT, left, zero.copy()))
+    is_more = binary(
+        exp.And,
+        binary(exp.LT, count.copy(), zero.copy()),
+        binary(exp.GT, left.copy(), zero.copy()),
+    )
+    counted = choice(
+        (is_less, binary(exp.Sub, count.copy(), one)),
+        (is_more, binary(exp.Add, count.copy(), one.copy())),
+        default=count.copy(),
+    )
+    return Typed(cast(counted, _LONG), _LONG)
+
+
+def _whole_months(months: int, start: Typed, end: Typed) -> Typed:
+    micros = [cast(time.tree.copy(), _LONG) for time in (start, end)]
+    times = [time_of_day(time) for time in (start, end)]
+    is_back = binary(exp.LT, micros[1], micros[0])
+    moved = choice(
+        (exp.And(this=is_back, expression=binary(exp.GT, times[1], times[0])), integer(1, _INT)),
+        (is_back.copy(), integer(0, _INT)),
+        (binary(exp.LT, times[1].copy(), times[0].copy()), integer(-1, _INT)),
+        default=integer(0, _INT),
+    )
+    day = binary(exp.Add, cast(day_of(end), _INT), moved)
+    last = Typed(cast(cast(day, _INT), pa.date32()), pa.date32())
+    first = Typed(day_of(start), pa.date32())
+    between = binary(exp.Sub, _in_one_number(last), _in_one_number(first))
+    whole = binary(exp.Div, between, integer(_MOST_DAYS, _LONG))
+    return Typed(cast(binary(exp.Div, whole, integer(months, _LONG)), _LONG), _LONG)
+
+
+def _in_one_number(day: Typed) -> exp.Expr:
+    days = binary(exp.Mul, _month_number(day), integer(_MOST_DAYS, _LONG))
+    return binary(exp.Add, days, _long_part("DAY", day))
+
+
+def _month_number(day: Typed) -> exp.Expr:
+    """Count the months of a date since the year 0."""
+    return binary(
+        exp.Add,
+        binary(exp.Mul, _long_part("YEAR", day), integer(12, _LONG)),
+        _long_part("MONTH", day),
+    )
+
+
+def _long_part(name: str, day: Typed) -> exp.Expr:
+    return cast(field(name, day), _LONG)
+
+
+def months_between(end: Typed, start: Typed, semantics: Semantics, *, is_rounded: bool) -> Typed:
+    """Count the months from one timestamp to another, a month of 31 days (``months_between``).
+
+    Two days of one number, or two last days of a month, are whole months apart.
+    """
+    if {start.type, end.type} - {NTZ, ZONED}:
+        raise Declined(why=f"months_between of {start.type} and {end.type}")
+    if ZONED in (start.type, end.type) and not semantics.is_utc:
+        # Spark counts the seconds since a day began, of which one with a change has others.
+        raise Declined(why="months_between in a zone that is not UTC")
+    moments = [local(time, semantics) for time in (end, start)]
+    days = [Typed(day_of(time), pa.date32()) for time in moments]
+    months = cast(binary(exp.Sub, *map(_month_number, days)), _DOUBLE)
+    numbers = [_long_part("DAY", day) for day in days]
+    is_whole = exp.Or(
+        this=binary(exp.EQ, *numbers),
+        expression=exp.paren(binary(exp.And, *map(_is_last_of_month, days))),
+    )
+    seconds = [
+        binary(exp.Div, time_of_day(time), integer(MICROS_PER_SECOND, _LONG)) for time in moments
+    ]
+    apart = binary(exp.Sub, *[number.copy() for number in numbers])
+    apart = binary(exp.Mul, apart, integer(SECONDS_PER_DAY, _LONG))
+    apart = binary(exp.Add, apart, binary(exp.Sub, *seconds))
+    fraction = binary(exp.Div, cast(apart, _DOUBLE), double(31 * SECONDS_PER_DAY))
+    counted = binary(exp.Add, months.copy(), fraction)
+    if is_rounded:
+        digits = binary(exp.Mul, counted, double(100_000_000))
+        below = call("floor", digits)
+        is_up = binary(exp.GTE, binary(exp.Sub, digits.copy(), below), double(0.5))
+        up = choice((is_up, double(1)), default=double(0))
+        counted = binary(exp.Div, binary(exp.Add, below.copy(), up), double(100_000_000))
+    return Typed(choice((is_whole, months), default=counted), _DOUBLE)
+
+
+def _is_last_of_month(day: Typed) -> exp.Expr:
+    following = cast(binary(exp.Add, cast(day.tree, _INT), integer(1, _INT)), _INT)
+    first = _long_part("DAY", Typed(cast(following, pa.date32()), pa.date32()))
+    return binary(exp.EQ, first, integer(1, _LONG))
+
+
+def moment_of(value: Typed, width: int) -> Typed:
+    """Give the timestamp so many units after 1970 (``timestamp_seconds``).
+
+    Args:
+        value: How many.
+        width: Microseconds of a unit.
+    """
+    if not value.is_integer:
+        raise Declined(why=f"a timestamp of {value.type}")
+    exact = pa.decimal128(19, 0)
+    factor = cast(exp.Literal.string(str(width)), pa.decimal128(7, 0))
+    micros = binary(exp.Mul, cast(value.tree, exact), factor)
+    is_small = width == 1 or value.type.bit_width < _LONG.bit_width
+    whole = cast(micros, _LONG) if is_small else lossy_cast(micros, _LONG)
+    return Typed(cast(whole, ZONED), ZONED, can_fail=not is_small)
+
+
+def wrapped_moment_of(seconds: Typed) -> Typed:
+    """Give the timestamp so many seconds after 1970, as ``from_unixtime`` counts: it wraps."""
+    if seconds.type != _LONG:
+        raise Declined(why=f"from_unixtime of {seconds.type}")
+    micros = binary(exp.Mul, seconds.tree, integer(MICROS_PER_SECOND, _LONG))
+    return Typed(cast(micros, ZONED), ZONED)
+
+
+def seconds_with_fraction(value: Typed, semantics: Semantics) -> Typed:
+    """Give the seconds of a minute with their fraction, a DECIMAL(8, 6) (``extract(SECOND …)``)."""
+    if value.type not in (NTZ, ZONED):
+        raise Declined(why=f"the seconds of {value.type}")
+    minute = integer(MICROS_PER_MINUTE, _LONG)
+    over = binary(exp.Mod, cast(local(value, semantics).tree, _LONG), minute)
+    micros = binary(exp.Mod, binary(exp.Add, over, minute.copy()), minute.copy())
+    least = cast(exp.Literal.string("0.000001"), pa.decimal128(6, 6))
+    kept = pa.decimal128(8, 6)
+    return Typed(cast(binary(exp.Mul, cast(micros, pa.decimal128(8, 0)), least), kept), kept)
+
+
+def moved_by_days(value: Typed, days: Typed, *, is_backward: bool) -> Typed:
+    """Add days to a date, or take them away (``date_add``, ``date_sub``), as Spark wraps them."""
+    if value.type != pa.date32() or not days.is_integer or days.type.bit_width > _INT.bit_width:
+        raise Declined(why=f"days added to {value.type}")
+    count = cast(days.tree, _INT)
+    if is_backward:
+        count = binary(exp.Sub, integer(0, _INT), count)
+    return Typed(moved_days(value.tree, count), pa.date32())
+
+
+def moved_by_interval(
+    value: Typed,
+    interval: exp.Interval,
+    semantics: Semantics,
+    *,
+    is_backward: bool = False,
+    is_elapsed: bool = False,
+) -> Typed:
+    """Add an interval of months, days or a time to a date or timestamp; or take it away.
+
+    Months keep the day of the month, or take the last one there is. Of hours and shorter units an
+    interval has whole days, which clocks count, and ``timestampadd`` none (``is_elapsed``).
+    """
+    unit, count = interval.text("unit").upper().removesuffix("S"), literal_value(interval.this)
+    if count is None or (unit not in _MONTHS and unit not in MICROS_OF_UNITS):
+        raise Declined(why=f"an interval of {unit}")
+    try:
+        number = int(str(count.as_py())) * (-1 if is_backward else 1)
+    except ValueError as error:
+        raise Declined(why="an interval of a fraction") from error
+    is_short = is_elapsed and MICROS_OF_UNITS.get(unit, MICROS_PER_DAY) < MICROS_PER_DAY
+    if value.type == ZONED and not (semantics.is_utc or is_short):
+        return _moved_in_zone(value, unit, number, semantics)
+    if value.type == ZONED and unit in MICROS_OF_UNITS:
+        return Typed(
+            cast(_later(value, number * MICROS_OF_UNITS[unit]), ZONED), ZONED, can_fail=True
+        )
+    return converted(_moved_clock(local(value, semantics), unit, number), value.type, semantics)
+
+
+def _moved_in_zone(value: Typed, unit: str, number: int, semantics: Semantics) -> Typed:
+    """Move months and whole days by the clocks of the zone, and the rest as time that passes.
+
+    Where the clocks show the new time twice, the offset stays the one that it was.
+    """
+    days, micros = 0, 0
+    if unit in MICROS_OF_UNITS:
+        days, micros = divmod(abs(number) * MICROS_OF_UNITS[unit], MICROS_PER_DAY)
+    sign = -1 if number < 0 else 1
+    by_clocks = ("DAY", sign * days) if unit in MICROS_OF_UNITS else (unit, number)
+    moved = value
+    if by_clocks[1]:
+        clock = local(Typed(value.tree.copy(), ZONED), semantics)
+        moved = moment(_moved_clock(clock, *by_clocks), semantics, near=value)
+    if micros:
+        moved = Typed(cast(_later(moved, sign * micros), ZONED), ZONED)
+    return Typed(moved.tree, ZONED, can_fail=True)
+
+
+def _moved_clock(source: Typed, unit: str, number: int) -> Typed:
+    """Add to a date, or to a timestamp without a zone."""
+    if unit in _MONTHS:
+        if abs(number) * _MONTHS[unit] > _MOST_MONTHS:
+            raise Declined(why=f"{number} {unit} added")
+        moved = plus_months(number * _MONTHS[unit], source.type, source.tree)
+    elif source.type == pa.date32():
+        if MICROS_OF_UNITS[unit] % MICROS_PER_DAY:
+            raise Declined(why="a time added to a date")
+        days = number * (MICROS_OF_UNITS[unit] // MICROS_PER_DAY)
+        moved = moved_days(source.tree, integer(days, _INT))
+    else:
+        moved = cast(_later(source, number * MICROS_OF_UNITS[unit]), NTZ)
+    return Typed(moved, source.type, can_fail=True)
+
+
+def _later(value: Typed, micros: int) -> exp.Expr:
+    """Give the number of a timestamp so many microseconds later; one too large is an error."""
+    # exact in 38 digits; DataFusion's BIGINT would wrap
+    exact = pa.decimal128(20, 0)
+    counted = cast(cast(value.tree, _LONG), exact)
+    return cast(binary(exp.Add, counted, cast(exp.Literal.string(str(micros)), exact)), _LONG)

@@ -28,7 +28,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.condition import Declined, operands
-from pennon.predicate.expressions.arithmetic import common_number
 from pennon.predicate.expressions.casts import converted, tried
 from pennon.predicate.expressions.floats import comparable, compared, is_zero
 from pennon.predicate.expressions.functions import (
@@ -40,6 +39,7 @@ from pennon.predicate.expressions.functions import (
     is_total,
 )
 from pennon.predicate.expressions.intervals import Interval
+from pennon.predicate.expressions.number_functions import common_number
 from pennon.predicate.normalize import MOST_TUPLES
 from pennon.predicate.typed import (
     INTEGER_DIGITS,

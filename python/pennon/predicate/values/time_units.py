@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self
@@ -298,3 +298,124 @@ def _start_of(year: int) -> int:
 def _kind_of(year: int) -> tuple[int, int]:
     """Tell a year by the day of the week on which it begins, and its length."""
     return dt.date(year, 1, 1).weekday(), _start_of(year + 1) - _start_of(year)
+
+
+# The calendar, and how functions of times that never decrease are inverted: from a value to the
+# first time of which it is not less. Times are days or microseconds since 1970.
+
+_MONTHS: Final = {"MONTH": 1, "MON": 1, "MM": 1, "QUARTER": 3, "YEAR": 12, "YYYY": 12, "YY": 12}
+_MONDAY_BEFORE_EPOCH: Final = 3
+
+
+def days_from_civil(year: int, month: int) -> int:
+    """Count the days from 1970-01-01 to the first of a month, proleptic Gregorian, any year.
+
+    Example:
+        >>> days_from_civil(1970, 2)
+        31
+    """
+    shifted = year - (month <= 2)  # noqa: PLR2004 - years start in March, after the leap day
+    era, of_era = divmod(shifted, 400)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + day_of_year - 719_468
+
+
+def civil_from_days(days: int) -> tuple[int, int, int]:
+    """Turn days since 1970-01-01 into year, month and day, proleptic Gregorian, any year.
+
+    Example:
+        >>> civil_from_days(-1)
+        (1969, 12, 31)
+    """
+    era, of_era = divmod(days + 719_468, 146_097)
+    year = (of_era - of_era // 1_460 + of_era // 36_524 - of_era // 146_096) // 365
+    day_of_year = of_era - (365 * year + year // 4 - year // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    month = (shifted + 2) % 12 + 1
+    return era * 400 + year + (month <= 2), month, day_of_year - (153 * shifted + 2) // 5 + 1  # noqa: PLR2004
+
+
+def micros_of_day(day: int) -> int:
+    """Give the first microsecond of a day."""
+    return day * MICROS_PER_DAY
+
+
+def first_day_from(micros: int) -> int:
+    """Give the first day that begins at a time, or later."""
+    return -(-micros // MICROS_PER_DAY)
+
+
+def first_day_of_year(year: int) -> int:
+    """Give the first day of a year."""
+    return days_from_civil(year, 1)
+
+
+def _first_day_of_month(months: int) -> int:
+    return days_from_civil(1970 + months // 12, months % 12 + 1)
+
+
+def _first_of_cut_second(seconds: int) -> int:
+    width = MICROS_PER_SECOND
+    return seconds * width if seconds > 0 else (seconds - 1) * width + 1
+
+
+UNITS_OF_DAYS: Final = ("years", "months", "days")
+FIRST_OF_UNIT: Final[Mapping[str, Callable[[int], int]]] = {
+    "years": lambda years: first_day_of_year(1970 + years),
+    "months": _first_day_of_month,
+    "days": lambda days: days,
+    "hours": lambda hours: hours * MICROS_PER_HOUR,
+    "seconds": lambda seconds: seconds * MICROS_PER_SECOND,
+    "cut seconds": _first_of_cut_second,
+    "milliseconds": lambda milliseconds: milliseconds * MICROS_PER_MILLI,
+    "microseconds": lambda microseconds: microseconds,
+}
+
+
+def unit_from(unit: str, *, is_days: bool) -> Callable[[int], int] | None:
+    """Give the function that finds the next start of a unit; None for an unknown unit."""
+    per_day = 1 if is_days else MICROS_PER_DAY
+    if unit in _MONTHS:
+        months = _MONTHS[unit]
+        return lambda bound: per_day * _month_from(-(-bound // per_day), months)
+    if unit == "WEEK":
+        return lambda bound: per_day * _monday_from(-(-bound // per_day))
+    if unit not in MICROS_BY_NAME:
+        return None
+    width = (
+        max(MICROS_BY_NAME[unit] * per_day // MICROS_PER_DAY, 1)
+        if is_days
+        else MICROS_BY_NAME[unit]
+    )
+    return lambda bound: -(-bound // width) * width
+
+
+def moved_before(moved: int, bound: int) -> int:
+    """Give what comes to a bound when it is moved."""
+    return bound - moved
+
+
+def months_before(months: int, per_day: int, bound: int) -> int:
+    """The first time that comes to ``bound`` or later when so many months are added.
+
+    A month without such a day has its last one instead, which is before: the next month it is.
+    """
+    day, of_day = divmod(bound, per_day)
+    year, month, day_of_month = civil_from_days(day)
+    count = year * 12 + month - 1 - months
+    first, following = (days_from_civil(at // 12, at % 12 + 1) for at in (count, count + 1))
+    if day_of_month > following - first:
+        return following * per_day
+    return (first + day_of_month - 1) * per_day + of_day
+
+
+def _month_from(day: int, months: int) -> int:
+    """The first day, at or after ``day``, that starts a group of months."""
+    year, month, day_of_month = civil_from_days(day)
+    count = year * 12 + month - 1 + (day_of_month > 1)
+    count = -(-count // months) * months
+    return days_from_civil(count // 12, count % 12 + 1)
+
+
+def _monday_from(day: int) -> int:
+    return -(-(day + _MONDAY_BEFORE_EPOCH) // 7) * 7 - _MONDAY_BEFORE_EPOCH

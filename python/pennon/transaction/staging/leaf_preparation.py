@@ -277,7 +277,7 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
         case ChangeRows(deleted=deleted, staged=staged, copies=copies):
             committed = change_rows(dataset, deleted, staged, schema, copies=copies)
         case Reindex():
-            committed = reindexed(dataset, change.built, change.removed, change.version)
+            committed = reindexed(dataset, change.built, change.removed, change.files)
         case Drop():
             raise InternalError(what="a dropped leaf has no new version")
         case _:

@@ -8,7 +8,7 @@ every other change of the same leaf, but for ``Rewrite`` and ``Reindex``, which 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import lance
     from lance.dataset import Index
 
+    from pennon.leaf.write.leaf_commit import FragmentFiles
     from pennon.manifest import Snapshot
 
 __all__ = [
@@ -93,12 +94,12 @@ class Reindex:
         built: Segments of indexes, whose files are there; those of which no fragment is as it was
             when they were built are left out.
         removed: The ids of segments that go.
-        version: The Lance version of the leaf that they were built on.
+        files: The leaf's files, by fragment, that they were built of.
     """
 
     built: tuple[Index, ...]
     removed: frozenset[str]
-    version: int
+    files: Mapping[int, FragmentFiles] = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)

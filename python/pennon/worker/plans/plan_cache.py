@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.caching import Cache, TableKey, storage_identity
+from pennon.catalog.table_name import storage_of
 from pennon.catalog.tables.loaded_table import reopen
 from pennon.errors import PlanNotRepeated, PredicateNotEvaluable
 from pennon.planning import plan_scan
@@ -224,7 +225,8 @@ def filtered_plan(request: PackSplits | PruneSplits) -> ScanPlan:
 
 
 def _key(catalog: Catalog, asked: PlanToken) -> TableKey:
-    table, storage = asked.table, storage_identity(catalog.storage)
+    table = asked.table
+    storage = storage_identity(storage_of(catalog, table.name))
     constants = asked.constants.to_string() if asked.constants else ""
     detail = (*asked.predicates, asked.time_zone, constants)
     return TableKey(table.location, table.version, table.identity, storage, detail)
@@ -260,6 +262,6 @@ def snapshot_of(catalog: Catalog, token: TableToken | str) -> Snapshot:
         table.location,
         table.version,
         table.identity,
-        catalog.storage,
+        storage_of(catalog, table.name),
         layout=table.layout,
     )

@@ -267,6 +267,7 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     message = decode(ReadMetadata, request)
     asked = decode(MetadataRows, _object(message.split))
     STORAGE_OPTION_VALUES.remember(asked.catalog.storage)
+    STORAGE_OPTION_VALUES.remember(asked.catalog.namespace)
     token = MetadataToken.from_json(message.table)
     if token.search is not None:
         definition = search_table(token.search, token.of.name)

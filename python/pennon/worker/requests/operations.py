@@ -123,6 +123,7 @@ def _answer(
 ) -> None:
     decoded = decode(message, request)
     STORAGE_OPTION_VALUES.remember(decoded.catalog.storage)
+    STORAGE_OPTION_VALUES.remember(decoded.catalog.namespace)
     _check_options(decoded.catalog)
     reply = answer(decoded)
     if not isinstance(reply, tuple):

@@ -94,7 +94,7 @@ def _reply(
     )
     order = known_order(plan, columns.names)
     relation = Relation(
-        snapshot.location, (), columns, full, request.catalog.storage, order, plan.identity
+        snapshot.location, (), columns, full, snapshot.storage_options, order, plan.identity
     )
     scan = ScanToken(relation, plan.residuals)
     return m.PlanScanReply(

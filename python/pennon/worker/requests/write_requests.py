@@ -11,6 +11,7 @@ from pennon.catalog.configured_catalog import WriteMode, check_options
 from pennon.catalog.ddl.table_ddl import evolves_by
 from pennon.catalog.layouts import STORED_TABLES, stored_table
 from pennon.catalog.partitioning import clustering, of_columns, sorting
+from pennon.catalog.table_name import storage_of
 from pennon.catalog.tables.loaded_table import reopen_newest
 from pennon.errors import (
     HiddenColumnLost,
@@ -102,7 +103,7 @@ def commit_write(request: m.CommitWrite) -> m.CommitWriteReply:
     token = WriteToken.from_json(request.write)
     pinned, mode, identity = token.table, token.mode, request.commit
     # Credentials may have changed since the write was planned.
-    target = replace(token.target, storage_options=request.catalog.storage)
+    target = replace(token.target, storage_options=storage_of(request.catalog, pinned.name))
     table = STORED_TABLES[pinned.layout].open_base(
         pinned.name, target, pinned.identity, mode, identity, is_blind=not request.reads
     )
@@ -122,7 +123,7 @@ def abort_write(request: m.AbortWrite) -> EmptyReply:
     token = WriteToken.from_json(request.write)
     STORED_TABLES[token.table.layout].abort(
         token.table.location,
-        request.catalog.storage,
+        storage_of(request.catalog, token.table.name),
         request.staged,
         request.commit if request.was_sent else None,
     )

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "b841bb9e1c39"
+PROTOCOL: Final = "ae8911884852"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -5,7 +5,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.SecretText;
 import dev.pennon.spark.worker.WorkerFailure;
-import java.util.Map;
+import java.util.List;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -13,7 +13,7 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** The requests of one catalog: its options go with each, its failures become Spark's. */
 final class CatalogConnection {
-  private static final String STORAGE_PREFIX = "storage.";
+  private static final List<String> GROUPS = List.of("storage", "namespace");
   private static final String ROOT = "root";
   private static final String IMPLEMENTATION = "implementation";
   private static final String TIME_TYPE = "spark.sql.timeType.enabled";
@@ -63,25 +63,26 @@ final class CatalogConnection {
 
   private static ObjectNode describe(String name, CaseInsensitiveStringMap options) {
     ObjectNode catalog = Messages.object().put("name", name).put(ROOT, options.get(ROOT));
-    ObjectNode storage = Messages.object();
-    for (Map.Entry<String, String> option : options.asCaseSensitiveMap().entrySet()) {
-      if (option.getKey().startsWith(STORAGE_PREFIX)) {
-        storage.put(option.getKey().substring(STORAGE_PREFIX.length()), option.getValue());
-      }
-    }
     catalog.put(IMPLEMENTATION, options.getOrDefault(IMPLEMENTATION, "dir")).put("has_time", false);
+    for (String group : GROUPS) {
+      ObjectNode values = catalog.putObject(group);
+      options.asCaseSensitiveMap().keySet().stream()
+          .filter(option -> option.startsWith(group + "."))
+          .forEach(option -> values.put(option.substring(group.length() + 1), options.get(option)));
+    }
     // None in requests about what is loaded already; those that name something fill them in.
-    return catalog.<ObjectNode>set("storage", storage).set("options", Messages.object());
+    return catalog.set("options", Messages.object());
   }
 
   /**
-   * Adds what the session states of the catalog, by SET, too; of storage options the names alone.
+   * Adds what the session states of the catalog, by SET, too; of its storage's and its
+   * implementation's options the names alone.
    * Refuses to go on with what the catalog began with where the session states another by now.
    */
   private void addStated(ObjectNode options, String setting, String value) {
     String prefix = "spark.sql.catalog." + name + ".";
     String option = setting.startsWith(prefix) ? setting.substring(prefix.length()) : "";
-    boolean isStorage = option.startsWith(STORAGE_PREFIX);
+    boolean isStorage = GROUPS.contains(option.split("[.]", 2)[0]);
     boolean isKept = value.equals(began.get(option));
     if (option.equals(ROOT) && !isKept && !value.isEmpty()) {
       throw WorkerFailure.of(

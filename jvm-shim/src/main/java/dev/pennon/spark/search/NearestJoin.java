@@ -1,6 +1,5 @@
 package dev.pennon.spark.search;
 
-import static dev.pennon.spark.compat.Sequences.appended;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
@@ -29,8 +28,10 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.NearestByJoin;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
+import scala.collection.immutable.Seq;
 
 /**
  * A join with the nearest rows of a table of Pennon as a function over Arrow batches of its left
@@ -93,14 +94,20 @@ record NearestJoin(Expression query, AttributeReference vector, String metric) {
     request.put("exact", !join.approx());
     request.put("keeps_unmatched", join.joinType() != Inner$.MODULE$);
     request.set("where", Messages.strings(table.where()));
-    request.set("columns", Messages.strings(schemaOf(items(join.right().output())).fieldNames()));
+    List<String> columns = items(join.right().output()).stream().map(Attribute::name).toList();
+    request.set("columns", Messages.strings(columns));
     request.set("schema", Messages.parse(joined.json()));
     return Replies.answer(request, PlanNearestReply.class);
   }
 
   private LogicalPlan mapped(NearestByJoin join, PlanNearestReply reply, StructType joined) {
-    NamedExpression last = Columns.named(query, "query", NamedExpression.newExprId());
-    LogicalPlan left = new Project(appended(join.left().output(), last), join.left());
+    List<Expression> given = new ArrayList<>(items(join.left().output()));
+    given.add(query);
+    List<NamedExpression> asked = new ArrayList<>();
+    for (Expression value : given) {
+      asked.add(Columns.named(value, name(asked.size()), NamedExpression.newExprId()));
+    }
+    LogicalPlan left = new Project(sequence(asked), join.left());
     List<Object> command = new ArrayList<>();
     for (byte one : Base64.getDecoder().decode(reply.function())) {
       command.add(one);
@@ -121,13 +128,16 @@ record NearestJoin(Expression query, AttributeReference vector, String metric) {
             PythonEvalType.SQL_MAP_ARROW_ITER_UDF(),
             true,
             NamedExpression.newExprId());
-    List<Attribute> found =
-        items(join.output()).stream().map(Attribute::newInstance).toList();
-    LogicalPlan mapped = new MapInArrow(function, sequence(found), left, false, Option.empty());
+    List<AttributeReference> output = new ArrayList<>();
+    for (StructField field : joined.fields()) {
+      output.add(Columns.column(field.name(), field.dataType(), true));
+    }
+    Seq<Attribute> columns = sequence(output);
+    LogicalPlan mapped = new MapInArrow(function, columns, left, false, Option.empty());
     List<NamedExpression> renamed = new ArrayList<>();
-    for (int at = 0; at < found.size(); at++) {
+    for (int at = 0; at < output.size(); at++) {
       Attribute known = join.output().apply(at);
-      renamed.add(Columns.named(found.get(at), known.name(), known.exprId()));
+      renamed.add(Columns.named(output.get(at), known.name(), known.exprId()));
     }
     return new Project(sequence(renamed), mapped);
   }
@@ -135,8 +145,13 @@ record NearestJoin(Expression query, AttributeReference vector, String metric) {
   private static StructType schemaOf(List<Attribute> columns) {
     StructType schema = new StructType();
     for (Attribute column : columns) {
-      schema = schema.add(column.name(), column.dataType(), true);
+      schema = schema.add(name(schema.size()), column.dataType(), true);
     }
     return schema;
+  }
+
+  /** Both sides may have columns of one name, which PySpark tells apart by their names. */
+  private static String name(int place) {
+    return "c" + place;
   }
 }

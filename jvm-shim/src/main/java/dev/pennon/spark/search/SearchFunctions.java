@@ -77,8 +77,8 @@ public final class SearchFunctions {
     }
 
     LogicalPlan relation() {
-      Table found = catalog.searched(identifier, version, function, arguments, where);
-      return DataSourceV2Relation.create(found, Option.apply(catalog), Option.apply(identifier));
+      Table rows = catalog.searched(identifier, version, function, arguments, where);
+      return DataSourceV2Relation.create(rows, Option.apply(catalog), Option.apply(identifier));
     }
 
     private void take(String name, Expression value) {
