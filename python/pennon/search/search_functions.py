@@ -35,78 +35,56 @@ if TYPE_CHECKING:
 __all__ = ["search_table"]
 
 
-def _columns(value: object) -> tuple[str, ...]:
-    return tuple(listed_columns(value)) if isinstance(value, str) else tuple(map(str, value))  # type: ignore[call-overload]
+def _columns(value: Any) -> tuple[str, ...]:
+    return tuple(listed_columns(value)) if isinstance(value, str) else tuple(map(str, value))
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
+def _only(value: Any) -> object:
+    """Give a value, or the only one of a list."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _whole_number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _truth(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _column(value: object) -> str:
-    (name,) = _columns(value) if isinstance(value, list) else (value,)
-    return _text(name)
-
-
-# An argument's name in SQL → the one of the search, how its value is read, and what it is.
-_Argument = tuple[str, Callable[[Any], object], str]
+# An argument's name in SQL → the one of the search, the types of its values, and what it is.
+_Argument = tuple[str, type | tuple[type, ...], str]
 _NUMBER: Final = "a whole number"
-_K: Final = ("k", _whole_number, _NUMBER)
-_COLUMNS: Final = ("columns", _columns, "columns with commas between them, or an array of them")
-_WHERE: Final = ("where", _text, "a condition")
-_QUERY: Final = ("query", _text, "a text")
-_QUERY_VECTOR: Final = (
-    "q",
-    lambda value: value,
-    "an array of numbers, or of such arrays",
-)
+_K: Final = ("k", int, _NUMBER)
+_COLUMNS: Final = ("columns", (str, list), "columns with commas between them, or an array of them")
+_WHERE: Final = ("where", str, "a condition")
+_QUERY: Final = ("query", str, "a text")
+_QUERY_VECTOR: Final = ("q", list, "an array of numbers, or of such arrays")
 _METRIC: Final = ("metric", str, "l2, cosine, dot or hamming")
-_EXACT: Final = ("exact", _truth, "true or false")
+_EXACT: Final = ("exact", bool, "true or false")
 _OF_VECTORS: Final[Mapping[str, _Argument]] = {
     "query_vector": _QUERY_VECTOR,
-    "vector_column": ("column", _text, "a column"),
+    "vector_column": ("column", str, "a column"),
     "num_results": _K,
     "distance_type": _METRIC,
     "columns": _COLUMNS,
     "where": _WHERE,
-    "nprobes": ("nprobes", _whole_number, _NUMBER),
-    "ef": ("ef", _whole_number, _NUMBER),
-    "refine_factor": ("refine_factor", _whole_number, _NUMBER),
+    "nprobes": ("nprobes", int, _NUMBER),
+    "ef": ("ef", int, _NUMBER),
+    "refine_factor": ("refine_factor", int, _NUMBER),
     "exact": _EXACT,
 }
 _OF_TEXTS: Final[Mapping[str, _Argument]] = {
     "query": _QUERY,
-    "search_columns": ("column", _column, "a column"),
+    "search_columns": ("column", str, "a column"),
     "num_results": _K,
     "columns": _COLUMNS,
     "where": _WHERE,
-    "operator": ("operator", _text, "or, and"),
-    "fuzziness": ("fuzziness", _whole_number, _NUMBER),
-    "scope": ("scope", _text, "global or partition"),
-    "ascii_folding": ("ascii_folding", _truth, "true or false"),
+    "operator": ("operator", str, "or, and"),
+    "fuzziness": ("fuzziness", int, _NUMBER),
+    "scope": ("scope", str, "global or partition"),
+    "ascii_folding": ("ascii_folding", bool, "true or false"),
 }
 _OF_BOTH: Final[Mapping[str, _Argument]] = {
     "query": _QUERY,
     "query_vector": _QUERY_VECTOR,
-    "search_columns": ("text_column", _column, "a column"),
-    "vector_column": ("vector_column", _text, "a column"),
+    "search_columns": ("text_column", str, "a column"),
+    "vector_column": ("vector_column", str, "a column"),
     "num_results": _K,
-    "candidates": ("candidates", _whole_number, _NUMBER),
-    "rrf_k": ("rrf_k", _whole_number, _NUMBER),
+    "candidates": ("candidates", int, _NUMBER),
+    "rrf_k": ("rrf_k", int, _NUMBER),
     "distance_type": _METRIC,
     "columns": _COLUMNS,
     "where": _WHERE,
@@ -207,11 +185,14 @@ def _options(
                 why=f"no argument of {call.function}",
                 expected="one of " + ", ".join(names),
             )
-        keyword, read, kind = arguments[name]
+        keyword, types, kind = arguments[name]
         value = json.loads(text)
-        try:
-            yield keyword, value if value is None else read(value)
-        except (TypeError, ValueError):
+        if keyword.endswith("column"):
+            value = _only(value)
+        if value is None:
+            continue
+        if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
             raise SearchOptionRefused(
                 table=table, option=name, value=text, why=f"not {kind}", expected=kind
-            ) from None
+            )
+        yield keyword, _columns(value) if keyword == "columns" else value

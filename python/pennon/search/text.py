@@ -155,12 +155,12 @@ class _Block:
             keys = (self.docs[chosen].astype(np.int64) << 32) + self.places[chosen] - ahead
             begins = keys if begins is None else np.intersect1d(begins, keys)
         docs = np.unique((np.empty(0, np.int64) if begins is None else begins) >> 32)
-        found = {}
+        postings = {}
         for word, number in zip(words, numbers, strict=True):
             if number is not None:
                 having, times = self.postings(number)
-                found[word] = _Postings(docs, times[np.searchsorted(having, docs)])
-        return found
+                postings[word] = _Postings(docs, times[np.searchsorted(having, docs)])
+        return postings
 
 
 def _split(texts: pa.Array, *, ascii_folding: bool) -> pa.Array:
@@ -205,7 +205,7 @@ class _Clause:
     sign: str
     edits: int = 0
 
-    def found(self, block: _Block) -> list[tuple[str, _Postings]]:
+    def matches(self, block: _Block) -> list[tuple[str, _Postings]]:
         """Give the words of a block that match, with their rows."""
         if len(self.words) > 1:
             having = block.following(self.words)
@@ -396,11 +396,11 @@ class _Words:
         self.num_words += int(block.lengths.sum())
         any_of = np.zeros(len(block.ids), bool)
         all_of = np.ones(len(block.ids), bool)
-        found: list[tuple[str, _Postings]] = []
+        scored: list[tuple[str, _Postings]] = []
         having: dict[str, int] = {}
         for clause in clauses:
             matched = np.zeros(len(block.ids), bool)
-            postings = clause.found(block)
+            postings = clause.matches(block)
             for _, (docs, _) in postings:
                 matched[docs] = True
             if clause.sign == "-":
@@ -409,14 +409,14 @@ class _Words:
             if clause.sign == "+":
                 all_of &= matched
             any_of |= matched
-            found += postings
+            scored += postings
             if len(clause.words) > 1:  # each counts where the phrase is not, too
-                alone = [_Clause((word,), "").found(block) for word in clause.words]
+                alone = [_Clause((word,), "").matches(block) for word in clause.words]
                 postings = list(chain.from_iterable(alone))
             having |= {word: len(docs) for word, (docs, _) in postings}
         self.having.update(having)
         all_of &= any_of
-        for word, (docs, times) in found:
+        for word, (docs, times) in scored:
             kept = all_of[docs]
             if kept.any():
                 rows = docs[kept]
@@ -497,14 +497,14 @@ def _best(plan: TextPlan) -> pa.Table:
     counted_only = partial(_words, plan, plan.others, is_counted_only=True)
     others = list(at_once(counted_only, plan.others.leaves))
     reads = [leaf.read for leaf in plan.leaves]
-    found = list(at_once(partial(_words, plan, plan.relation), reads))
+    by_leaf = list(at_once(partial(_words, plan, plan.relation), reads))
     total = _Words()
-    for words in (*others, *found):
+    for words in (*others, *by_leaf):
         total.num_docs += words.num_docs
         total.num_words += words.num_words
         total.having.update(words.having)
     parts = []
-    for leaf, words in zip(plan.leaves, found, strict=True):
+    for leaf, words in zip(plan.leaves, by_leaf, strict=True):
         ids, scores = words.scores(total if plan.is_global else words)
         leaves = np.full(len(ids), leaf.ordinal, np.int32)
         parts.append(_first(pa.table([scores, leaves, ids], _FOUND), plan.k))
@@ -598,8 +598,8 @@ def _fused(plan: HybridPlan) -> pa.Table:
     """Find rows by text and by vector, and put their ranks together."""
     nearest, _ = nearest_found(plan.vectors)
     relevance: dict[tuple[int, int], float] = {}
-    for found in (_best(plan.text), nearest):
-        keys = zip(found["leaf"].to_pylist(), found["_rowid"].to_pylist(), strict=True)
+    for ranked in (_best(plan.text), nearest):
+        keys = zip(ranked["leaf"].to_pylist(), ranked["_rowid"].to_pylist(), strict=True)
         for rank, key in enumerate(keys):
             relevance[key] = relevance.get(key, 0.0) + 1 / (plan.rrf_k + rank)
     leaves, ids = zip(*relevance, strict=True) if relevance else ((), ())
@@ -621,9 +621,9 @@ def best_rows(plan: TextPlan | HybridPlan) -> pa.Table:
         PredicateNotEvaluable: Lance and DataFusion do not understand a filter.
     """
     if isinstance(plan, TextPlan):
-        text, score, found = plan, SCORE, _best(plan)
+        text, score, best = plan, SCORE, _best(plan)
     else:
-        text, score, found = plan.text, RELEVANCE, _fused(plan)
+        text, score, best = plan.text, RELEVANCE, _fused(plan)
     relation = replace(text.relation, schema=text.schema)
-    rows = read_found(relation, text.leaves, found["leaf"], found["_rowid"])
-    return rows.append_column(score, found[SCORE.name])
+    rows = read_found(relation, text.leaves, best["leaf"], best["_rowid"])
+    return rows.append_column(score, best[SCORE.name])
