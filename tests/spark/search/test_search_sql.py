@@ -218,4 +218,4 @@ def test_a_bad_text_search_says_in_one_sentence_why(
     with pytest.raises(PySparkException, match=r"^\[SEARCH_OPTION_REFUSED\] Cannot search"):
         spark.sql(f"SELECT * FROM search('{notes}', {arguments})")
     with pytest.raises(PySparkException, match="SEARCH_CALL_REFUSED"):
-        spark.sql(f"SELECT * FROM search('{notes}', 'x', search_columns => body)")
+        spark.sql("SELECT * FROM search(query => 'x')")
