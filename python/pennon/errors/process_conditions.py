@@ -410,9 +410,9 @@ TableChangesRefused = condition(
 SearchCallRefused = condition(
     "SEARCH_CALL_REFUSED",
     "22023",
-    "Cannot search {table} by {function}: {why}. Write {function}('shop.orders', query_vector =>"
-    " array(0.5, …)) or {function}(TABLE(SELECT * FROM lance.shop.orders WHERE …), …); every"
-    " argument is a constant.",
+    "Cannot search {table} by {function}: {why}. Write {function}('shop.orders', num_results => 10,"
+    " …) or {function}(TABLE(SELECT * FROM lance.shop.orders WHERE …), …); every argument is a"
+    " constant.",
 )
 TimeUnknown = condition(
     "TIME_UNKNOWN",

@@ -1,8 +1,10 @@
-"""Searching a table in Python: ``Search``, and the indexes that serve it."""
+"""Searching a table in Python: by vectors, by texts, by both; and the indexes for it."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pennon.arguments import as_names, checked_methods
@@ -10,31 +12,60 @@ from pennon.manifest.format.properties import IndexDefinition, index_definitions
 from pennon.namespace.open_table import OpenTable
 from pennon.namespace.rows.row_scan import naming_failures
 from pennon.search import (
+    best_rows,
     create_index,
     define_index,
     drop_index,
     explain_search,
     nearest_rows,
+    plan_hybrid,
     plan_search,
+    plan_text,
     refresh_indexes,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     import pandas as pd
     import pyarrow as pa
 
     from pennon.manifest import Snapshot
-    from pennon.search import SearchPlan
+    from pennon.search import HybridPlan, SearchPlan, TextPlan
 
-__all__ = ["Search", "SearchedTable"]
+__all__ = ["RankedSearch", "Search", "SearchedTable"]
+
+
+class FoundRows(ABC):
+    """Rows that a search finds, as whatever takes Arrow's C stream interface takes them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """Find the rows."""
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Find the rows; as ``to_arrow``."""
+        return iter(self.to_arrow().to_batches())
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Find the rows; as ``to_arrow``."""
+        return self.to_arrow().to_reader()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Find the rows; as ``to_arrow``."""
+        return self.to_arrow().to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the rows to whatever speaks Arrow's C stream interface."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 @checked_methods
 @dataclass(frozen=True, slots=True)
-class Search:
+class Search(FoundRows):
     """The rows of a table at one version that are nearest to vectors.
 
     Nothing is read before one of the methods asks for it, nor is any argument looked at. Whatever
@@ -130,21 +161,42 @@ class Search:
         with naming_failures(self.snapshot, self.table):
             return nearest_rows(plan)
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Find the rows; as ``to_arrow``."""
-        return iter(self.to_arrow().to_batches())
 
-    def to_reader(self) -> pa.RecordBatchReader:
-        """Find the rows; as ``to_arrow``."""
-        return self.to_arrow().to_reader()
+@checked_methods
+@dataclass(frozen=True, slots=True)
+class RankedSearch(FoundRows):
+    """The rows of a table at one version that match words best, or words and a vector.
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Find the rows; as ``to_arrow``."""
-        return self.to_arrow().to_pandas()
+    As of ``Search``, nothing is read before one of the methods asks for it.
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Give the rows to whatever speaks Arrow's C stream interface."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+    Args:
+        snapshot: The table.
+        planned: Plans the search.
+        table: What errors call the table; None for its folder.
+    """
+
+    snapshot: Snapshot
+    planned: Callable[[], TextPlan | HybridPlan] = field(repr=False)
+    table: str | None = None
+
+    def plan(self) -> TextPlan | HybridPlan:
+        """Choose the partitions that the rows can be in, without opening one.
+
+        Raises:
+            PennonError: A query, a column, an option or the condition cannot be.
+        """
+        return self.planned()
+
+    def to_arrow(self) -> pa.Table:
+        """Find the rows: their columns, and ``_score`` or ``_relevance_score``, the best first.
+
+        Raises:
+            PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
+            LeafMissing: The files of a partition are gone: there is no partial answer.
+        """
+        plan = self.plan()
+        with naming_failures(self.snapshot, self.table):
+            return best_rows(plan)
 
 
 @checked_methods
@@ -202,7 +254,7 @@ class SearchedTable(OpenTable):
         Spec: "Partition Pruning", "Read Behavior".
         """
         return Search(
-            self.snapshot if version is None else self._at(version).snapshot,
+            self._searched(version),
             q,
             column,
             k,
@@ -215,6 +267,138 @@ class SearchedTable(OpenTable):
             ef=ef,
             table=self.name,
         )
+
+    def search_text(
+        self,
+        query: str,
+        column: str | None = None,
+        k: int = 10,
+        where: str | None = None,
+        *,
+        operator: str = "or",
+        fuzziness: int = 0,
+        scope: str = "global",
+        ascii_folding: bool = False,
+        columns: Sequence[str] | None = None,
+        version: int | str | datetime | None = None,
+    ) -> RankedSearch:
+        """Describe a search for the rows whose texts match words best; nothing is read yet.
+
+        Scores are BM25 over all partitions, with or without an index: those that one table of all
+        rows would give. Words are letters and digits in lower case, neither stemmed nor left out.
+
+        Args:
+            query: Words; ``"a phrase"``; ``+must`` and ``-must_not`` before either.
+            column: The column of texts; None for the one that has a full text index, or the only
+                one.
+            k: How many rows are found, at most.
+            where: A condition in Spark SQL, which rows satisfy before the best are chosen; it
+                changes no score.
+            operator: Whether one of the words is enough (``or``), or a row needs all (``and``).
+            fuzziness: How many edits away from a word of the query a word may be: 0, 1 or 2. Not
+                in phrases and after ``-``.
+            scope: Whether words are counted over the table (``global``) or in each ``partition``.
+            ascii_folding: Whether accents are left out.
+            columns: The columns of the rows, beside ``_score``; None for all.
+            version: A version of the table, a tag, or a time; None for the version of this object.
+
+        Raises:
+            SnapshotNotFound: There is no such version.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> schema = pa.schema({"id": pa.int64(), "body": pa.string()})
+            >>> notes = pennon.create(tempfile.mkdtemp() + "/notes", schema)
+            >>> rows = [{"id": 1, "body": "a blue sky"}, {"id": 2, "body": "Blue, blue sea"}]
+            >>> version = notes.append(rows)
+            >>> notes.search_text("blue -sky", columns=["id"]).to_arrow()["id"].to_pylist()
+            [2]
+        """
+        snapshot = self._searched(version)
+        planned = partial(
+            plan_text,
+            snapshot,
+            query,
+            column=column,
+            k=k,
+            where=where,
+            operator=operator,
+            fuzziness=fuzziness,
+            scope=scope,
+            ascii_folding=ascii_folding,
+            columns=None if columns is None else as_names(columns),
+            table=self.name,
+        )
+        return RankedSearch(snapshot, planned, self.name)
+
+    def search_hybrid(
+        self,
+        query: str,
+        q: object,
+        *,
+        text_column: str | None = None,
+        vector_column: str | None = None,
+        k: int = 10,
+        candidates: int | None = None,
+        rrf_k: int = 60,
+        where: str | None = None,
+        metric: str | None = None,
+        exact: bool = False,
+        columns: Sequence[str] | None = None,
+        version: int | str | datetime | None = None,
+    ) -> RankedSearch:
+        """Describe a search by words and by a vector; nothing is read yet.
+
+        A row's ``_relevance_score`` is the sum of 1 / (rrf_k + its rank, from 0) over the two.
+
+        Args:
+            query: As ``search_text``.
+            q: A vector, as ``search``.
+            text_column: The column of texts; None as in ``search_text``.
+            vector_column: The column of vectors; None for the only one.
+            k: How many rows are found, at most.
+            candidates: How many rows each of the two finds; None for 100, or k.
+            rrf_k: The more, the less the first ranks are worth.
+            where: A condition in Spark SQL, which rows satisfy before the best are chosen.
+            metric: As ``search``.
+            exact: Whether every vector is compared, whatever indexes there are.
+            columns: The columns of the rows, beside ``_relevance_score``; None for all.
+            version: A version of the table, a tag, or a time; None for the version of this object.
+
+        Raises:
+            SnapshotNotFound: There is no such version.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> schema = pa.schema({"body": pa.string(), "v": pa.list_(pa.float32(), 2)})
+            >>> notes = pennon.create(tempfile.mkdtemp() + "/notes", schema)
+            >>> version = notes.append([{"body": "sky", "v": [0, 1]}, {"body": "sea", "v": [3, 1]}])
+            >>> notes.search_hybrid("sea", [3, 1], k=1).to_arrow()["body"].to_pylist()
+            ['sea']
+        """
+        snapshot = self._searched(version)
+        planned = partial(
+            plan_hybrid,
+            snapshot,
+            query,
+            q,
+            text_column=text_column,
+            vector_column=vector_column,
+            k=k,
+            candidates=candidates,
+            rrf_k=rrf_k,
+            where=where,
+            metric=metric,
+            exact=exact,
+            columns=None if columns is None else as_names(columns),
+            table=self.name,
+        )
+        return RankedSearch(snapshot, planned, self.name)
+
+    def _searched(self, version: int | str | datetime | None) -> Snapshot:
+        return self.snapshot if version is None else self._at(version).snapshot
 
     def create_index(
         self,

@@ -1,4 +1,4 @@
-"""Search of a table by vectors, over all partitions at once, and the indexes that serve it."""
+"""Search of a table by vectors and texts, over all partitions at once, and its indexes."""
 
 from pennon.search.index_upkeep import create_index, drop_index, refresh_indexes
 from pennon.search.indexes import define_index
@@ -12,19 +12,31 @@ from pennon.search.search_plan import (
     explain_search,
     plan_search,
 )
+from pennon.search.text import (
+    HybridPlan,
+    TextPlan,
+    best_rows,
+    plan_hybrid,
+    plan_text,
+)
 
 __all__ = [
+    "HybridPlan",
     "NearestJoin",
     "SearchLeaf",
     "SearchOptions",
     "SearchPlan",
+    "TextPlan",
+    "best_rows",
     "create_index",
     "define_index",
     "drop_index",
     "explain_search",
     "merge",
     "nearest_rows",
+    "plan_hybrid",
     "plan_search",
+    "plan_text",
     "refresh_indexes",
     "search_leaves",
     "search_table",

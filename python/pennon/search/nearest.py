@@ -12,7 +12,7 @@ farther away than the last of all leaves.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,15 @@ if TYPE_CHECKING:
     from pennon.leaf.read.source import LeafSource
     from pennon.search.search_plan import SearchLeaf, SearchPlan
 
-__all__ = ["CANDIDATES", "merge", "nearest_rows", "search_leaves", "take"]
+__all__ = [
+    "CANDIDATES",
+    "merge",
+    "nearest_found",
+    "nearest_rows",
+    "read_found",
+    "search_leaves",
+    "take",
+]
 
 _LEAF: Final = "leaf"
 _ROW_ID: Final = ROW_ID.name
@@ -60,13 +68,28 @@ def nearest_rows(plan: SearchPlan, leaves: Sequence[SearchLeaf] | None = None) -
         LeafMissing: A leaf's files are gone: what the others have is no answer.
         PredicateNotEvaluable: Lance and DataFusion do not understand a filter.
     """
+    return nearest_found(plan, leaves)[1]
+
+
+def nearest_found(
+    plan: SearchPlan, leaves: Sequence[SearchLeaf] | None = None
+) -> tuple[pa.Table, pa.Table]:
+    """Find rows as ``nearest_rows`` does.
+
+    Args:
+        plan: The search.
+        leaves: Those that are searched; None for all of the plan.
+
+    Returns:
+        Where the rows are, of ``CANDIDATES``; and the rows.
+    """
     chosen = plan.leaves if leaves is None else leaves
     compared: set[int] = set()
     while True:
         candidates = search_leaves(plan, chosen, compared)
         rows, incomplete = take(plan, chosen, candidates)
         if not incomplete:
-            return rows
+            return candidates, rows
         compared |= incomplete
 
 
@@ -119,26 +142,20 @@ def _refined_late(
     search = _LeafSearch.of(wide, leaves, compared)
     parts = list(at_once(search.nearest, [(leaf, wide.k) for leaf in leaves]))
     nearest = merge(parts, wide.k)
-    views = LeafViews(pa.schema([plan.vector]), plan.namespace_schema)
-    places, tables = _taken(plan, leaves, nearest, views)
-    exact, incomplete = [], set()
-    for (ordinal, positions), rows in zip(places, tables, strict=True):
-        values = rows[plan.vector.name].combine_chunks()
-        vectors, is_known = known_vectors(values, plan.vector.type.list_size)
-        if not is_known.all():
-            incomplete.add(ordinal)
-            continue
-        rows_of_leaf = nearest.take(positions)
-        query = rows_of_leaf[QUERY_INDEX.name].to_numpy()
-        far = np.empty(len(query), np.float32)
-        for number in np.unique(query):
-            own = query == number
-            far[own] = distances(plan.metric, plan.queries[number], vectors[own])
-        at = CANDIDATES.get_field_index(DISTANCE.name)
-        exact.append(rows_of_leaf.set_column(at, DISTANCE, pa.array(far)))
-    if incomplete:  # rows of these leaves that do not qualify may have taken the place of others
+    relation = replace(_base(plan), schema=pa.schema([plan.vector]))
+    rows = read_found(relation, leaves, nearest[_LEAF], nearest[_ROW_ID])
+    values = rows[plan.vector.name].combine_chunks()
+    vectors, is_known = known_vectors(values, plan.vector.type.list_size)
+    if not is_known.all():  # rows that do not qualify may have taken the place of others
+        incomplete = nearest[_LEAF].to_numpy()[~is_known].tolist()
         return search_leaves(plan, leaves, {*compared, *incomplete})
-    return merge(exact, plan.k)
+    query = nearest[QUERY_INDEX.name].to_numpy()
+    far = np.empty(len(query), np.float32)
+    for number in np.unique(query):
+        own = query == number
+        far[own] = distances(plan.metric, plan.queries[number], vectors[own])
+    at = CANDIDATES.get_field_index(DISTANCE.name)
+    return merge([nearest.set_column(at, DISTANCE, pa.array(far))], plan.k)
 
 
 def merge(parts: Iterable[pa.Table], k: int) -> pa.Table:
@@ -302,10 +319,14 @@ def _nearest_of(
 
 
 def _relation(plan: SearchPlan, leaf: SearchLeaf, *columns: pa.Field) -> Relation:
+    return replace(_base(plan), leaves=(leaf.read,), schema=pa.schema(columns or [plan.vector]))
+
+
+def _base(plan: SearchPlan) -> Relation:
     return Relation(
         plan.namespace,
-        (leaf.read,),
-        pa.schema(columns or [plan.vector]),
+        (),
+        plan.schema,
         plan.namespace_schema,
         plan.storage_options,
         identity=plan.identity,
@@ -330,40 +351,48 @@ def take(
         LeafMissing: A leaf's files are gone.
     """
     is_checked = plan.may_have_null_elements and plan.vector.name not in plan.schema.names
-    schema = pa.schema([*plan.schema, *([plan.vector] if is_checked else [])])
-    views = LeafViews(schema, plan.namespace_schema)
-    places, tables = _taken(plan, leaves, candidates, views)
+    columns = [*plan.schema, *([plan.vector] if is_checked else [])]
+    relation = replace(_base(plan), schema=pa.schema(columns))
+    rows = read_found(relation, leaves, candidates[_LEAF], candidates[_ROW_ID])
     incomplete: set[int] = set()
     if plan.may_have_null_elements:
-        for (ordinal, _), rows in zip(places, tables, strict=True):
-            vectors = rows[plan.vector.name].combine_chunks()
-            if not known_vectors(vectors, plan.vector.type.list_size)[1].all():
-                incomplete.add(ordinal)
-    rows = pa.concat_tables([views.schema.empty_table(), *tables])
-    order = np.argsort(np.concatenate([np.empty(0, np.intp), *(at for _, at in places)]))
-    rows = rows.take(order).select(plan.schema.names)
-    rows = rows.append_column(DISTANCE, candidates[DISTANCE.name])
+        vectors = rows[plan.vector.name].combine_chunks()
+        _, is_known = known_vectors(vectors, plan.vector.type.list_size)
+        incomplete = {*candidates[_LEAF].to_numpy()[~is_known].tolist()}
+    rows = rows.select(plan.schema.names).append_column(DISTANCE, candidates[DISTANCE.name])
     if plan.is_batch:
         rows = rows.add_column(0, QUERY_INDEX, candidates[QUERY_INDEX.name])
     return rows, incomplete
 
 
-_Place: TypeAlias = "tuple[int, npt.NDArray[np.intp]]"
+def read_found(
+    relation: Relation, leaves: Sequence[SearchLeaf], places: pa.ChunkedArray, ids: pa.ChunkedArray
+) -> pa.Table:
+    """Read columns of single rows, in the order that they are given in.
 
+    Args:
+        relation: What is read of the leaves.
+        leaves: Those that were searched.
+        places: The ordinal of each row's leaf.
+        ids: Lance's id of each row.
 
-def _taken(
-    plan: SearchPlan, leaves: Sequence[SearchLeaf], candidates: pa.Table, views: LeafViews
-) -> tuple[list[_Place], list[pa.Table]]:
-    """Read rows leaf by leaf; each place is a leaf's ordinal, and which of the rows are its."""
+    Raises:
+        LeafMissing: A leaf's files are gone.
+    """
+    if not len(relation.schema):
+        none = pa.StructArray.from_buffers(pa.struct([]), len(ids), [None])
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(none)])
+    views = LeafViews(relation.schema, relation.namespace_schema)
     by_ordinal = {leaf.ordinal: leaf for leaf in leaves}
-    ordinals = candidates[_LEAF].to_numpy()
-    places = [(one, np.flatnonzero(ordinals == one)) for one in np.unique(ordinals).tolist()]
-    ids = candidates[_ROW_ID].to_numpy()
+    ordinals, numbers = places.to_numpy(), ids.to_numpy()
+    parts = [(one, np.flatnonzero(ordinals == one)) for one in np.unique(ordinals).tolist()]
 
-    def taken(place: _Place) -> pa.Table:
-        ordinal, positions = place
-        distinct, inverse = np.unique(ids[positions], return_inverse=True)
-        source = _opened(plan, by_ordinal[ordinal])
+    def taken(part: tuple[int, npt.NDArray[np.intp]]) -> pa.Table:
+        ordinal, positions = part
+        distinct, inverse = np.unique(numbers[positions], return_inverse=True)
+        source = relation.opened(by_ordinal[ordinal].read)
         return source.take_rows(views, distinct.tolist()).take(inverse)
 
-    return places, list(at_once(taken, places))
+    rows = pa.concat_tables([views.schema.empty_table(), *at_once(taken, parts)])
+    order = np.argsort(np.concatenate([np.empty(0, np.intp), *(at for _, at in parts)]))
+    return rows.take(order)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pennon.manifest import Snapshot
     from pennon.manifest.format.properties import IndexDefinition
+    from pennon.planning import ScanPlan
 
 __all__ = [
     "DISTANCE",
@@ -31,8 +32,11 @@ __all__ = [
     "SearchLeaf",
     "SearchOptions",
     "SearchPlan",
+    "check_least",
+    "check_names",
     "explain_search",
     "plan_search",
+    "search_leaves_of",
 ]
 
 QUERY_INDEX: Final = pa.field("query_index", pa.int32(), nullable=False)
@@ -183,24 +187,10 @@ def plan_search(
     schema = snapshot.schema.arrow
     vector = vector_column(schema, column, name)
     queries, is_batch = query_vectors(q, vector, name)
-    numbers = {"k": k, "nprobes": nprobes, "refine_factor": refine_factor, "ef": ef}
-    for option, number in numbers.items():
-        if number is not None and number < 1:
-            raise SearchOptionRefused(
-                table=name, option=option, value=number, why="less than 1", expected="1 or more"
-            )
+    check_least(name, {"k": k, "nprobes": nprobes, "refine_factor": refine_factor, "ef": ef})
     scan = plan_scan(snapshot, where, columns)
-    _check_names(scan.schema, is_batch=is_batch, table=name)
+    check_names(scan.schema, (DISTANCE.name, *([QUERY_INDEX.name] if is_batch else [])), name)
     check_evaluable(scan.bound, name)
-    partitions = sorted(scan.partitions, key=lambda partition: partition.object_id)
-    leaves = tuple(
-        SearchLeaf(
-            ordinal,
-            one.object_id,
-            LeafRead(one.location, one.version, one.residual, num_rows=one.num_rows),
-        )
-        for ordinal, one in enumerate(partitions)
-    )
     index = _index_of(snapshot, vector)
     measured = Metric.of(metric or (None if index is None else index.metric), vector, name)
     options = SearchOptions(exact, nprobes, refine_factor or SearchOptions().refine_factor, ef)
@@ -216,7 +206,7 @@ def plan_search(
         k=k,
         metric=measured,
         options=options,
-        leaves=leaves,
+        leaves=search_leaves_of(scan),
         partitions_total=scan.partitions_total,
         is_refined_late=not exact
         and index is not None
@@ -233,9 +223,31 @@ def _index_of(snapshot: Snapshot, vector: pa.Field) -> IndexDefinition | None:
     return next((one for one in definitions if one.field_id == field_id and one.metric), None)
 
 
-def _check_names(schema: pa.Schema, *, is_batch: bool, table: str) -> None:
+def search_leaves_of(scan: ScanPlan) -> tuple[SearchLeaf, ...]:
+    """Give the leaves of a scan as those of a search, in the order of their object ids."""
+    partitions = sorted(scan.partitions, key=lambda partition: partition.object_id)
+    return tuple(
+        SearchLeaf(
+            ordinal,
+            one.object_id,
+            LeafRead(one.location, one.version, one.residual, num_rows=one.num_rows),
+        )
+        for ordinal, one in enumerate(partitions)
+    )
+
+
+def check_least(table: str, numbers: Mapping[str, int | None]) -> None:
+    """Refuse options below one; None is not given."""
+    for option, number in numbers.items():
+        if number is not None and number < 1:
+            raise SearchOptionRefused(
+                table=table, option=option, value=number, why="less than 1", expected="1 or more"
+            )
+
+
+def check_names(schema: pa.Schema, given: Sequence[str], table: str) -> None:
     """Refuse columns of the names that the search itself gives."""
-    for own in (DISTANCE.name, *([QUERY_INDEX.name] if is_batch else [])):
+    for own in given:
         if own in schema.names:
             raise SearchOptionRefused(
                 table=table,

@@ -30,7 +30,15 @@ from pennon.spec.column_names import column_path
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Metric", "distances", "is_vector", "known_vectors", "query_vectors", "vector_column"]
+__all__ = [
+    "Metric",
+    "distances",
+    "is_vector",
+    "known_vectors",
+    "query_vectors",
+    "searched_column",
+    "vector_column",
+]
 
 _DIMENSIONS_OF_BATCH: Final = 2
 _CHUNK_VALUES: Final = 1 << 20
@@ -109,17 +117,26 @@ def vector_column(schema: pa.Schema, name: str | None, table: str) -> pa.Field:
             return schema.field(vectors[0])
         why = f"the table has {len(vectors)} columns of vectors"
         raise NotVectorColumn(table=table, column="no column", why=why, columns=listed, name="v")
+    column, is_field = searched_column(schema, name)
+    if is_field or not is_vector(column.type):
+        why = f"it is of type {column.type}" if not is_field else "it is a field of a struct"
+        raise NotVectorColumn(table=table, column=name, why=why, columns=listed, name=column.name)
+    return column
+
+
+def searched_column(schema: pa.Schema, name: str) -> tuple[pa.Field, bool]:
+    """Find a column by its name; and whether a field within it is named.
+
+    Raises:
+        UnknownColumn: There is no such column.
+    """
     try:
         top, *fields = resolve_column(column_path(name), schema).path
     except UnknownColumn:
         if name not in schema.names:
             raise
         top, fields = name, []
-    column = schema.field(top)
-    if fields or not is_vector(column.type):
-        why = f"it is of type {column.type}" if not fields else "it is a field of a struct"
-        raise NotVectorColumn(table=table, column=name, why=why, columns=listed, name=top)
-    return column
+    return schema.field(top), bool(fields)
 
 
 def query_vectors(q: object, column: pa.Field, table: str) -> tuple[npt.NDArray[np.generic], bool]:

@@ -158,3 +158,64 @@ def test_statements_make_show_and_drop_indexes(spark: SparkSession, docs: str) -
         spark.sql(f"DROP INDEX id_idx ON {docs}")
     with pytest.raises(PySparkException, match="INDEX_SYNTAX.*, is missing|INDEX_SYNTAX"):
         spark.sql(f"CREATE INDEX i ON {docs} USING ivf_flat v")
+
+
+@pytest.fixture(scope="module")
+def notes(spark: SparkSession, docs: str) -> str:
+    """A table of texts beside vectors, of two tenants; in the namespace that goes with docs."""
+    name = "lance.found.notes"
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, tenant STRING, body STRING, v ARRAY<FLOAT>)"
+        " PARTITIONED BY (tenant) TBLPROPERTIES ('v.arrow.fixed-size-list.size' = '2')"
+    )
+    spark.sql(
+        f"INSERT INTO {name} VALUES (1, 'a', 'the blue sky', array(0.0F, 1.0F)),"
+        " (2, 'b', 'Blue, blue sea', array(5.0F, 1.0F)), (3, 'b', NULL, array(9.0F, 1.0F)),"
+        " (4, 'a', 'a red fox', array(8.0F, 1.0F))"
+    )
+    return name
+
+
+@pytest.mark.spark
+def test_text_and_hybrid_search_are_tables_of_the_best_rows(
+    spark: SparkSession, notes: str
+) -> None:
+    call = f"search('{notes}', 'blue', search_columns => 'body'"
+    assert ids(spark, f"SELECT id FROM {call})") == [2, 1]
+    assert ids(spark, f"SELECT id FROM {call}, num_results => 1, scope => 'partition')") == [1]
+    assert ids(spark, f"""SELECT id FROM {call}, where => "tenant = 'a'")""") == [1]
+    query = f"TABLE(SELECT * FROM {notes} WHERE tenant = 'a')"
+    scored = spark.sql(
+        f"SELECT _score FROM search_text({query}, query => 'blue', text_column => 'body')"
+        f" UNION ALL SELECT _score FROM {call}) WHERE id = 1"
+    ).collect()
+    assert len(scored) == 2
+    assert scored[0] == scored[1]
+    hybrid = (
+        f"hybrid_search('{notes}', query => 'blue', query_vector => array(8.9F, 1.0F),"
+        " search_columns => 'body', num_results => 3, candidates => 2)"
+    )
+    rows = spark.sql(f"SELECT id, _relevance_score FROM {hybrid}").collect()
+    assert [row[0] for row in rows[:2]] in ([2, 3], [3, 2])
+    assert [row[1] for row in rows] == pytest.approx([1 / 60, 1 / 60, 1 / 61])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "'x', search_columns => 'id'",
+        "'x', search_columns => array('body', 'tenant')",
+        "'', search_columns => 'body'",
+        "search_columns => 'body'",
+        "'x', search_columns => 'body', num_results => 0",
+        "'x', search_columns => 'body', nprobes => 2",
+    ],
+)
+def test_a_bad_text_search_says_in_one_sentence_why(
+    spark: SparkSession, notes: str, arguments: str
+) -> None:
+    with pytest.raises(PySparkException, match=r"^\[SEARCH_OPTION_REFUSED\] Cannot search"):
+        spark.sql(f"SELECT * FROM search('{notes}', {arguments})")
+    with pytest.raises(PySparkException, match="SEARCH_CALL_REFUSED"):
+        spark.sql("SELECT * FROM search(query => 'x')")

@@ -35,7 +35,7 @@ import scala.collection.immutable.Seq;
  * TABLE(s.t)}, whose WHERE chooses rows before the nearest ones are found.
  */
 public final class SearchFunctions {
-  private static final List<String> NAMES = List.of("vector_search");
+  private static final String[] NAMES = {"vector_search", "search", "search_text", "hybrid_search"};
 
   private SearchFunctions() {}
 
