@@ -453,7 +453,6 @@ def test_only_the_manifest_folder_names_the_manifest_table() -> None:
 ALONE = {
     "pennon.catalog.upstream.namespace_alias",  # runs at `import pennon`, which imports nothing
     "pennon.metadata_tables.known_tables",  # the list of all metadata tables
-    "pennon.search.nearest_join",  # pickled by its name, for PySpark's own processes
     "pennon.worker.handshake",  # imported behind Arrow
     "pennon.worker.wire.protocol",  # written by `make wire`
 }

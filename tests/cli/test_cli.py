@@ -14,7 +14,7 @@ import pytest
 
 import pennon
 from pennon.cli import main
-from pennon.cli.output import progress_line
+from pennon.cli import output as progress_line
 
 SCHEMA = pa.schema({"day": pa.date32(), "n": pa.int64()})
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.cli.output.progress_line import pager_of
+from pennon.cli.output import pager_of
 from pennon.cli.prompt import LakeNames, completions
 from pennon.namespace.lake import Lake
 

@@ -20,7 +20,7 @@ from tests.separate_process import ENVIRONMENT
 import pennon
 from pennon.cli import prompt as shell
 from pennon.cli import quiet_start
-from pennon.cli.output.row_format import print_table
+from pennon.cli.output import print_table
 from pennon.cli.query_run import Cancelled, Output, execute, statements_of
 from pennon.session import spark as session_builder
 

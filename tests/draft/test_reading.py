@@ -36,7 +36,7 @@ from pennon.errors import (
     NotPartitionedNamespace,
     PennonError,
 )
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.migrate import migrate
 from pennon.manifest.draft import DraftLeaf, read_draft
 from pennon.namespace import read_plan

@@ -14,7 +14,7 @@ from tests.interop.freeze import FIRST, SECOND, THIRD, append, time
 
 import pennon
 from pennon.cli import main
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.manifest import Snapshot
 from pennon.namespace import read_plan
 

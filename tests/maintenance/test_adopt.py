@@ -19,7 +19,7 @@ from pennon.cli import main
 from pennon.errors import AdoptionRefused, ProcedureArgument, TableNotFound
 from pennon.leaf import LeafSource
 from pennon.maintenance.adoption.adopt import OneTuple, adopt, recovered_tuple
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.checks.findings import Severity
 from pennon.maintenance.leaves.chosen_leaves import RowValues
 from pennon.maintenance.procedures import call

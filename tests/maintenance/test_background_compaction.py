@@ -20,7 +20,7 @@ from pennon.errors import StorageFailure
 from pennon.maintenance import background as behind_commits
 from pennon.maintenance import background as small_files
 from pennon.maintenance.background import compact_small_files
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.compact import rewrite_leaves
 from pennon.manifest import change_root
 from pennon.manifest.versions.history import history

@@ -14,7 +14,7 @@ from tests.manifest import handmade
 from tests.transaction import lake
 
 from pennon.cli import main
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.checks.findings import Severity
 from pennon.manifest import Snapshot
 

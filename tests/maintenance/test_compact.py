@@ -21,7 +21,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import InternalError, ProcedureArgument, TablePropertyRefused
 from pennon.maintenance import compact as leaf_rewrite
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.compact import _Compaction, _Planned, compact
 from pennon.maintenance.procedures import call
 from pennon.maintenance.vacuum import vacuum

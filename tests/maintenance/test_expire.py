@@ -22,7 +22,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import NotPartitionedNamespace, ProcedureArgument, SnapshotNotFound
 from pennon.maintenance import expire as expire_module
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.plain_upkeep import detached_versions
 from pennon.maintenance.procedures import call

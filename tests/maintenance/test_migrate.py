@@ -13,7 +13,7 @@ from tests.draft.older_draft import CASES, Row, make
 
 from pennon.cli import main
 from pennon.errors import DraftLayout, MigrationRefused
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.migrate import migrate
 from pennon.manifest import Snapshot
 from pennon.namespace import read_plan

@@ -25,7 +25,7 @@ from pennon.errors import (
     TransactionModeChanged,
     UnsupportedTableChange,
 )
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.procedures import call
 from pennon.maintenance.vacuum import vacuum

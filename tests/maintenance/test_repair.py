@@ -25,7 +25,7 @@ from pennon.errors import (
     NamespaceSchemaMissing,
     PennonError,
 )
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.checks.findings import Severity
 from pennon.maintenance.expire import expire
 from pennon.maintenance.repair import repair

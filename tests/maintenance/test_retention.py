@@ -15,7 +15,7 @@ import pennon
 from pennon.errors import InvalidRetention, SnapshotNotFound
 from pennon.maintenance import background as behind_commits
 from pennon.maintenance.background import expire_old_versions
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.expire import expire
 from pennon.manifest import Snapshot
 from pennon.manifest.dataset.storage import open_manifest, version_numbers

@@ -17,7 +17,7 @@ import pennon
 from pennon.errors import PennonError, SnapshotNotFound
 from pennon.maintenance import expire as expire_module
 from pennon.maintenance import rollback as rollback_module
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.rollback import rollback
 from pennon.manifest.commits import root_change
 from pennon.manifest.commits import root_change as stated_commit

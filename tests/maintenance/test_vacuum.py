@@ -18,7 +18,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.table_ddl import drop
 from pennon.cli import main
 from pennon.errors import SnapshotNotFound, StorageFailure
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.expire import expire, named_versions
 from pennon.maintenance.procedures import call
 from pennon.maintenance.rollback import rollback

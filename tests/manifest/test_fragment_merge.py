@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.transaction.lake import append, latest, make, regions, stage
 
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.manifest import Snapshot
 from pennon.manifest.commits import manifest_commit
 from pennon.manifest.commits.manifest_commit import keep_small

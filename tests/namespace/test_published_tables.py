@@ -12,7 +12,7 @@ from tests.manifest import handmade
 
 import pennon
 from pennon.errors import PartitionValueUnknown, PropertiesInSchema
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.checks.findings import Severity
 from pennon.maintenance.repair import repair
 from pennon.namespace import PartitionedNamespace

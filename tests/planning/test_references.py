@@ -12,7 +12,7 @@ from lance_namespace import errors as upstream_errors
 from tests.transaction.lake import append, make, stage
 
 from pennon.errors import LeafMissing, LeafReadAtReference, ManifestColumnType
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.manifest import Snapshot
 from pennon.namespace import Scan, read_plan
 from pennon.planning import plan_scan

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 import pennon
 from pennon.errors import PennonError
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.expire import expire
 
 SCHEMA = pa.schema({"writer": pa.int64(), "n": pa.int64(), "part": pa.int64(), "v": pa.int64()})

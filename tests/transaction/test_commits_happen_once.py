@@ -24,7 +24,7 @@ from pennon.catalog.layouts.partitioned_table import PartitionedTable
 from pennon.errors import CommitGivenUp, WriteConflict
 from pennon.leaf import WriteTarget
 from pennon.maintenance import rollback as rollback_module
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.rollback import rollback
 from pennon.manifest import Snapshot, change_root

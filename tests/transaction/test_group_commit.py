@@ -19,7 +19,8 @@ from pennon.maintenance.expire import expire
 from pennon.manifest.commits.commit_lookup import give_up
 from pennon.manifest.format.rows import CommitIdentity
 from pennon.manifest.versions.history import history
-from pennon.transaction import Committed, Conflicted, Transaction, group_commit
+from pennon.transaction import Committed, Conflicted, Transaction
+from pennon.transaction import transaction as group_commit
 from pennon.transaction.staging.staged import Append
 
 

@@ -12,7 +12,7 @@ import pytest
 from sqlglot import exp
 from tests.transaction.lake import SCHEMA, append, latest, make, stage
 
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.manifest import LeafChange, Snapshot, change_root, commit_leaves
 from pennon.planning import plan_scan
 from pennon.planning.scan_plan import known_order, mergeable_scans

@@ -19,7 +19,7 @@ from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.changes.row_changes import change_rows
 from pennon.leaf.read.metadata_columns import METADATA_COLUMNS
 from pennon.leaf.read.source import LeafSource
-from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.compact import compact
 from pennon.maintenance.expire import expire
 from pennon.manifest import Snapshot, change_root

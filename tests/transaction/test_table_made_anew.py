@@ -21,7 +21,7 @@ from pennon.leaf import write_partitions
 from pennon.manifest import Snapshot, change_root
 from pennon.manifest.format.rows import CommitIdentity
 from pennon.transaction import Committed, Transaction
-from pennon.transaction.group_commit import _queues
+from pennon.transaction.transaction import _queues
 
 
 def made_anew(old: Snapshot, *, versions: int) -> Snapshot:

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 import pennon
 from pennon.catalog.configured_catalog import Catalog, is_local, stated_place
 from pennon.catalog.directory import Directory
-from pennon.cli.commands.table_commands import (
+from pennon.cli.commands import (
     Commands,
     add_root,
     add_storage,
     add_table_commands,
+    add_upkeep_commands,
     lake_of,
     pair,
     pairs,
     positive,
 )
-from pennon.cli.commands.upkeep_commands import add_upkeep_commands
 from pennon.errors import PennonError
 from pennon.manifest.dataset.storage import storage_failure
 

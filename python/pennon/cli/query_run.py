@@ -20,8 +20,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from pennon.cli import quiet_start
-from pennon.cli.output.progress_line import show_lines
-from pennon.cli.output.row_format import print_table, write_csv
+from pennon.cli.output import print_table, show_lines, write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -21,7 +21,7 @@ from pennon.maintenance.calls.procedure_declaration import (
     Rows,
     columns_of,
 )
-from pennon.maintenance.checks.check import CHECK
+from pennon.maintenance.checks.check_manifest import CHECK
 from pennon.maintenance.compact import COMPACT
 from pennon.maintenance.expire import EXPIRE_SNAPSHOTS
 from pennon.maintenance.migrate import MIGRATE

@@ -15,7 +15,7 @@ from pennon.arguments import (
 )
 from pennon.catalog.layouts.stored_tables import missed_by_name
 from pennon.errors import ArgumentRefused
-from pennon.maintenance.checks.check import CHECK
+from pennon.maintenance.checks.check_manifest import CHECK
 from pennon.maintenance.compact import COMPACT, DEFAULT_TARGET_BYTES
 from pennon.maintenance.expire import EXPIRE_SNAPSHOTS
 from pennon.maintenance.leaves.leaf_files import no_progress

@@ -1,1 +1,0 @@
-"""The subcommands of ``pennon``: they parse arguments, call and print."""
