@@ -308,7 +308,9 @@ def test_a_damaged_manifest_is_an_invalid_state(handmade: Handmade) -> None:
 
 
 def test_storage_options_are_never_shown(tmp_path: Path) -> None:
-    client = upstream.connect("pennon", {"root": str(tmp_path), "storage.secret_key": "hush"})
+    client = upstream.connect(
+        "pennon", {"root": str(tmp_path), "storage.aws_secret_access_key": "hush"}
+    )
     assert "hush" not in f"{client!r} {client.namespace_id()}"
     with pytest.raises(ValueError, match="the property 'root' is missing"):
         upstream.connect("pennon", {})

@@ -15,7 +15,7 @@ import pennon
 from pennon.errors import (
     FragmentOverflow,
     SchemaNotUnderstood,
-    StorageFailure,
+    SchemeNotSupported,
     TableWithoutColumns,
     TextNotUtf8,
     ValuesNotUnderstood,
@@ -146,7 +146,7 @@ def test_a_schema_has_to_be_one(tmp_path: Path) -> None:
 
 
 def test_an_address_of_an_unknown_kind_is_not_called_damaged() -> None:
-    with pytest.raises(StorageFailure, match="Check the address") as raised:
+    with pytest.raises(SchemeNotSupported, match="no store of the scheme foo") as raised:
         pennon.open("foo://bucket/lake")
     assert "damaged" not in str(raised.value)
 

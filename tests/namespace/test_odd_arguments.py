@@ -24,6 +24,8 @@ ODD: Final[tuple[object, ...]] = (0.5, b"x", dt.time(), {3: 4}, [[]])
 # What the parameters beside the odd one get.
 PLAIN: Final[dict[str, object]] = {
     "column": "v",
+    "q": [1.0],
+    "query": "v",
     "field": "region",
     "key": ["v"],
     "mode": "strong",
@@ -55,7 +57,11 @@ def calls(owner: Any) -> Iterator[tuple[str, Callable[[], object]]]:
     for name, method in inspect.getmembers(owner, inspect.ismethod):
         if name.startswith("_"):
             continue
-        parameters = inspect.signature(method).parameters
+        parameters = {
+            key: one
+            for key, one in inspect.signature(method).parameters.items()
+            if one.kind is not one.VAR_KEYWORD
+        }
         needed = [one.name for one in parameters.values() if one.default is one.empty]
         for parameter in parameters.values():
             if parameter.annotation in ("object", "pa.Schema"):  # which have errors of their own

@@ -237,6 +237,7 @@ class Driver:
             "storage": storage,
             "options": {},
             "has_time": False,
+            "namespace": {},
         }
 
     def ask(self, op: str, **fields: object) -> dict:

@@ -14,15 +14,13 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import lance
-import lance_namespace as upstream
 from lance.file import LanceFileSession
-from lance_namespace import errors as upstream_errors
 
 from pennon.caching.cache import Cache, TableKey, storage_identity
 
@@ -173,24 +171,26 @@ def opening(uri: str, storage_options: Mapping[str, str] | None) -> dict[str, An
     options = lance_options(storage_options)
     if options is None or VENDED not in (storage_options or {}) or _EXPIRES not in options:
         return {"uri": uri, "storage_options": options}
-    return {"namespace_client": _Renewing(uri, dict(storage_options or {})), "table_id": [uri]}
+    return {"namespace_client": _renewing(uri, dict(storage_options or {})), "table_id": [uri]}
 
 
-class _Renewing(upstream.LanceNamespace):  # type: ignore[misc]
-    """One dataset, as Lance asks for it before its credentials expire."""
+def _renewing(uri: str, storage_options: Mapping[str, str]) -> object:
+    """Give a dataset as Lance asks for it before its credentials expire."""
+    # Workers that meet no such options do without the client of services.
+    import lance_namespace as upstream  # noqa: PLC0415
 
-    def __init__(self, uri: str, storage_options: Mapping[str, str]) -> None:
-        self._uri, self._storage_options = uri, storage_options
+    class Renewing(upstream.LanceNamespace):  # type: ignore[misc]
+        def namespace_id(self) -> str:
+            """Name it and whose credentials it has: what Lance knows of a store goes by this."""
+            return f"pennon {uri} {storage_identity(storage_options)}"
 
-    def namespace_id(self) -> str:
-        """Name it and whose credentials it has: what Lance knows of a store goes by this."""
-        return f"pennon {self._uri} {storage_identity(self._storage_options)}"
+        def describe_table(self, request: Any) -> Any:
+            """Give the address and the credentials."""
+            del request
+            options = lance_options(storage_options)
+            return upstream.DescribeTableResponse(location=uri, storage_options=options)
 
-    def describe_table(self, request: Any) -> Any:
-        """Give the address and the credentials."""
-        del request
-        options = lance_options(self._storage_options)
-        return upstream.DescribeTableResponse(location=self._uri, storage_options=options)
+    return Renewing()
 
 
 class _VendedTable:
@@ -199,7 +199,7 @@ class _VendedTable:
     def __init__(self, text: str) -> None:
         asked = json.loads(text)
         self._table = asked["table"]
-        self._connect = partial(upstream.connect, asked["implementation"], asked["options"])
+        self._service = asked["implementation"], asked["options"]
         self._client: Any = None
         self._given: dict[str, str] = {}
         self._renewed_at = 0.0
@@ -213,9 +213,12 @@ class _VendedTable:
             return self._given
 
     def _renew(self) -> None:
+        import lance_namespace as upstream  # noqa: PLC0415 - as above
+        from lance_namespace import errors as upstream_errors  # noqa: PLC0415
+
         request = upstream.DescribeTableRequest(id=self._table, vend_credentials=True)
         try:
-            self._client = self._client or self._connect()
+            self._client = self._client or upstream.connect(*self._service)
             given = self._client.describe_table(request).storage_options
         except (upstream_errors.LanceNamespaceError, ValueError, OSError, RuntimeError) as error:
             # A table that it only names, or a service that is away: what was given counts on.

@@ -255,7 +255,16 @@ def _is_opaque(stored: pa.Field) -> bool:
     return is_blob(stored) or (stored.metadata or {}).get(EXTENSION_NAME) == b"arrow.json"
 
 
-def _asked(condition: str | None, opaque: set[str]) -> tuple[set[str], bool]:
+def _marked(stored: LeafFields) -> tuple[frozenset[str], frozenset[str]]:
+    """Name the blobs of a leaf, and all of its opaque columns."""
+    blobs = frozenset(field.name for field in stored.fields if is_blob(field.arrow))
+    return blobs, frozenset(field.name for field in stored.fields if _is_opaque(field.arrow))
+
+
+_MARKED: Final[PerObject[LeafFields, tuple[frozenset[str], frozenset[str]]]] = PerObject(_marked)
+
+
+def _asked(condition: str | None, opaque: frozenset[str]) -> tuple[set[str], bool]:
     """Name opaque columns of a condition; whether more is asked than whether they are NULL."""
     if not opaque or condition is None:
         return set(), False
@@ -345,7 +354,7 @@ class LeafViews:
         for match in matches:
             if match.stored is not None and "`" in match.stored.name:
                 check_column([match.stored.name])
-        blobs = {field.name for field in stored.fields if is_blob(field.arrow)}
+        blobs, opaque = _MARKED.of(stored)
         read = {match.stored.name for match in matches if match.stored is not None}
         states_ids = matching.states_nested_ids
         places = dict(self._places(matching, leaf))
@@ -354,7 +363,6 @@ class LeafViews:
                 matches, states_nested_ids=states_ids, has_blobs=bool(blobs & read), places=places
             )
         condition = leaf_filter(filter_sql, matching, leaf)
-        opaque = {field.name for field in stored.fields if _is_opaque(field.arrow)}
         asked, is_more = _asked(condition, opaque)
         return LeafView(
             matches,
