@@ -107,6 +107,7 @@ class Search(FoundRows):
 
         Example:
             >>> import pennon, tempfile
+            >>> import pyarrow as pa
             >>> schema = pa.schema({"n": pa.int64(), "v": pa.list_(pa.float32(), 2)})
             >>> points = pennon.create(tempfile.mkdtemp() + "/points", schema)
             >>> points.search([0, 1], where="n = 1").plan().metric.value
@@ -132,6 +133,7 @@ class Search(FoundRows):
 
         Example:
             >>> import pennon, tempfile
+            >>> import pyarrow as pa
             >>> schema = pa.schema({"n": pa.int64(), "v": pa.list_(pa.float32(), 2)})
             >>> points = pennon.create(tempfile.mkdtemp() + "/points", schema)
             >>> print(points.search([0, 1]).explain().splitlines()[-1])
@@ -150,6 +152,7 @@ class Search(FoundRows):
 
         Example:
             >>> import pennon, tempfile
+            >>> import pyarrow as pa
             >>> schema = pa.schema({"n": pa.int64(), "v": pa.list_(pa.float32(), 2)})
             >>> points = pennon.create(tempfile.mkdtemp() + "/points", schema)
             >>> version = points.append([{"n": 1, "v": [0, 1]}, {"n": 2, "v": [0, 5]}])

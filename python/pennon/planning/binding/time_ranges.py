@@ -107,8 +107,8 @@ class TimeTerm:
 
         Example:
             >>> column = SourceColumn(("d",), 0, pa.date32())
-            >>> term = TimeTerm(column, "days").to_years()
-            >>> [str(part.comparison) for part in term.ranges(Operator.EQUAL, Fraction(1970)).parts]
+            >>> term = TimeTerm(column, "days").since_epoch("years")
+            >>> [str(part.comparison) for part in term.ranges(Operator.EQUAL, Fraction(0)).parts]
             ['>= 1970-01-01', '< 1971-01-01']
         """
         mapped = [
