@@ -350,11 +350,14 @@ def chosen(node: exp.Expr, of: IntervalOf) -> Interval | None:
     if node.this is not None or default is None:
         return None
     conditions = _truths([branch.this for branch in branches], of)
-    values = _several([*(branch.args["true"] for branch in branches), default], of)
-    if conditions is None or values is None:
+    results = [branch.args["true"] for branch in branches]
+    last, values = of(default), _several([one for one in results if not _is_null(one)], of)
+    if conditions is None or last is None or values is None:
         return None
-    last = values.pop()
     never = np.zeros(len(last.lower), dtype=bool)
+    # A NULL without a type is one of the others' type.
+    null, known = replace(last, has_values=never, has_null=~never, is_open=never), iter(values)
+    values = [null if _is_null(one) else next(known) for one in results]
     result = replace(last, has_values=never, has_null=never, is_open=never)
     is_reached = ~never
     for condition, value in zip(conditions, values, strict=True):
@@ -364,6 +367,10 @@ def chosen(node: exp.Expr, of: IntervalOf) -> Interval | None:
         is_reached &= condition.can_be_false | condition.has_null
         result = replace(result, is_open=result.is_open | condition.is_open)
     return result.with_others(last, is_reached)
+
+
+def _is_null(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Null)
 
 
 def _several(nodes: Sequence[exp.Expr], of: IntervalOf) -> list[Interval] | None:
