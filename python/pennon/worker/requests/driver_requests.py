@@ -177,11 +177,12 @@ def load_search(request: m.LoadSearch) -> m.TableReply:
 
 def plan_nearest(request: m.PlanNearest) -> m.PlanNearestReply:
     """Answer ``plan_nearest``."""
-    # PySpark's, where Spark is: nothing else here needs it.
-    from pyspark.serializers import CloudPickleSerializer  # noqa: PLC0415
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
-    from pyspark.sql.types import StructType  # noqa: PLC0415
-
+    try:  # not in every place that a worker runs in
+        from pyspark.serializers import CloudPickleSerializer  # noqa: PLC0415
+        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+        from pyspark.sql.types import StructType  # noqa: PLC0415
+    except ImportError:
+        return m.PlanNearestReply("", "")
     token = TableToken.from_json(request.table)
     snapshot = snapshot_of(request.catalog, token)
     vector = snapshot.schema.arrow.field(request.column)
