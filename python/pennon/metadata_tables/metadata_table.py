@@ -39,12 +39,14 @@ class MetadataTable:
         schema: Gives the columns for a snapshot.
         rows: Streams tables that have the requested columns at least.
         needs_manifest: Whether a table without a manifest has none.
+        detail: What EXPLAIN says of it beside its name.
     """
 
     name: str
     schema: Callable[[Snapshot], pa.Schema]
     rows: Callable[[Snapshot, Selection], Iterator[pa.Table]]
     needs_manifest: bool = False
+    detail: Callable[[Snapshot], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,13 @@ import pyarrow.compute as pc
 from pennon.errors import QueryDimensionMismatch, SearchOptionRefused
 from pennon.metadata_tables import MetadataTable, Selection
 from pennon.search.nearest import nearest_rows
-from pennon.search.search_plan import DISTANCE, QUERY_INDEX, plan_search
+from pennon.search.search_plan import (
+    DISTANCE,
+    QUERY_INDEX,
+    SearchPlan,
+    explain_search,
+    plan_search,
+)
 from pennon.search.text import RELEVANCE, SCORE, best_rows, plan_hybrid, plan_text
 from pennon.search.vectors import known_vectors, query_vectors
 from pennon.spec.column_names import listed_columns
@@ -31,7 +37,6 @@ from pennon.spec.column_names import listed_columns
 if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.metadata_tables.metadata_table import SearchCall
-    from pennon.search.search_plan import SearchPlan
     from pennon.search.text import HybridPlan, TextPlan
 
 __all__ = ["NearestJoin", "search_table"]
@@ -232,7 +237,12 @@ def search_table(call: SearchCall, table: str) -> MetadataTable:
         columns = tuple(name for name in selection.columns if name not in function.own)
         yield function.rows(planned(snapshot, columns))
 
-    return MetadataTable(call.function, schema, rows)
+    def detail(snapshot: Snapshot) -> str:
+        plan = planned(snapshot, None)
+        lines = explain_search(snapshot, plan) if isinstance(plan, SearchPlan) else repr(plan)
+        return "; ".join(lines.splitlines()[1:])
+
+    return MetadataTable(call.function, schema, rows, detail=detail)
 
 
 def _options(

@@ -62,6 +62,8 @@ def test_vector_search_is_a_table_of_the_nearest_rows(spark: SparkSession, docs:
     assert ids(spark, f"""SELECT id FROM {call}, where => "tenant = 't1'")""") == of_tenant
     query = f"TABLE(SELECT * FROM {docs} WHERE tenant = 't1')"
     assert ids(spark, f"SELECT id FROM {call.replace(repr(docs), query)})") == of_tenant
+    plan = spark.sql(f"SELECT id FROM {call.replace(repr(docs), query)})")._jdf.queryExecution()
+    assert "partitions: 1 of 5; by index: 0 leaves" in plan.toString()
     # A condition above it chooses among what was found.
     assert len(ids(spark, f"SELECT id FROM {call}) WHERE tenant = 't1'")) < 6
     batch = f"vector_search('{docs}', array({literal(3)}, {literal(8)}), num_results => 2)"

@@ -245,12 +245,13 @@ def _described(
 ) -> m.TableReply:
     snapshot, has_time = table.snapshot, catalog.has_time
     columns = definition.schema(snapshot)
+    detail = definition.detail(snapshot) if definition.detail is not None else ""
     of_table = TableToken(
         table.name, snapshot.location, snapshot.version, snapshot.layout, table.identity
     )
     return m.TableReply(
         MetadataToken(definition.name, of_table, changes, search).to_json(),
-        f"{table.name}.{definition.name}",
+        "; ".join(filter(None, [f"{table.name}.{definition.name}", detail])),
         shown_columns(columns, has_time=has_time),
         hidden_columns(columns, has_time=has_time),
         (),
