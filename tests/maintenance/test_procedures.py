@@ -19,8 +19,10 @@ from pennon.namespace.upkeep import Maintenance
 DOCUMENT = Path(__file__).parents[2] / "docs" / "sql.md"
 # Methods of tables and lakes, or of the command line alone.
 # Methods of other classes, or of none.
-NOT_IN_PYTHON = {"adopt", "migrate", "changes", "register_table", "rollback_to_timestamp"}
-NOT_IN_PYTHON.add("refresh_indexes")
+NOT_IN_PYTHON = {
+    *("adopt", "migrate", "changes", "register_table"),
+    *("rollback_to_timestamp", "refresh_indexes"),
+}
 METHODS = {name for name in vars(Maintenance) if inspect.isfunction(getattr(Maintenance, name))}
 
 

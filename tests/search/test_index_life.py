@@ -254,3 +254,13 @@ def test_an_index_takes_odd_values_for_what_they_are(tmp_path: Path, kind: str) 
     table.create_index("f", kind, min_bytes=0)
     table.create_index("s", kind, min_bytes=0)
     assert {where: scanned(tmp_path / "t", where) for where in conditions} == before
+
+
+def test_an_index_that_lance_alone_knows_is_dropped_in_weak_mode(tmp_path: Path) -> None:
+    table = made(tmp_path, random.Random(5), "weak")  # noqa: S311 - test data
+    (location, *_) = (part.location for part in table.scan().plan().partitions)
+    lance.dataset(str(tmp_path / "t" / location)).create_scalar_index("n", "BTREE", name="foreign")
+    version = table.version
+    assert table.drop_index("foreign") == version
+    with pytest.raises(IndexNotFound, match="it has none"):
+        table.drop_index("foreign")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "FIRST_DETACHED",
     "copied_versions",
     "file_session",
     "forget_sessions",
@@ -38,6 +39,7 @@ __all__ = [
     "near",
     "opening",
     "vended",
+    "version_path",
 ]
 
 _LOG = logging.getLogger(__name__)
@@ -249,7 +251,6 @@ _MOST_COPIED: Final = 8 << 20
 _MOST_IN_FOLDER: Final = 64 << 20
 _AT_ONCE: Final = 32
 _LAST_VERSION: Final = (1 << 64) - 1
-_FIRST_DETACHED: Final = 1 << 63
 # The end of a manifest's file: where the manifest begins, the format's version, and who wrote it.
 _FOOTER: Final = struct.Struct("<QHH4s")
 _LENGTH: Final = struct.Struct("<I")
@@ -304,7 +305,7 @@ class _Copies:
 
     def opened(self, version: int, manifest: bytes | None = None) -> lance.LanceDataset | None:
         """Open a version of which all files are here; without a manifest that of its file."""
-        file = self._place / _version_path(version)
+        file = self._place / version_path(version)
         if manifest is None:
             manifest = manifest_in(file.read_bytes())
             if manifest is None:
@@ -382,9 +383,9 @@ def copied_versions(
     opened: dict[int, lance.LanceDataset] = {}
     try:
         copies = _Copies(str(manifest.uri), options)
-        lost = copies.bring([_version_path(version) for version in asked])
+        lost = copies.bring([version_path(version) for version in asked])
         for version in asked:
-            dataset = None if _version_path(version) in lost else copies.opened(version)
+            dataset = None if version_path(version) in lost else copies.opened(version)
             if dataset is not None:
                 opened[version] = dataset
         if not with_rows:
@@ -398,8 +399,18 @@ def copied_versions(
     return {v: dataset for v, dataset in opened.items() if gone.isdisjoint(_files_of(dataset))}
 
 
-def _version_path(version: int) -> str:
-    name = f"d{version}" if version >= _FIRST_DETACHED else str(_LAST_VERSION - version)
+FIRST_DETACHED: Final = 1 << 63
+"""Lance draws the numbers of detached versions at random, all with the highest bit."""
+
+
+def version_path(version: int) -> str:
+    """Give the path of a version's file below its dataset.
+
+    Example:
+        >>> version_path(7), version_path(FIRST_DETACHED + 1)
+        ('_versions/18446744073709551608.manifest', '_versions/d9223372036854775809.manifest')
+    """
+    name = f"d{version}" if version >= FIRST_DETACHED else str(_LAST_VERSION - version)
     return f"_versions/{name}.manifest"
 
 

@@ -15,7 +15,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -26,12 +26,14 @@ from lance.file import LanceFileSession
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.caching.lance_sessions import (
+    FIRST_DETACHED,
     file_session,
     forget_sessions,
     lance_options,
     lance_session,
     manifest_in,
     opening,
+    version_path,
 )
 from pennon.errors import (
     DraftLayout,
@@ -81,8 +83,6 @@ __all__ = [
     "with_partition_values",
 ]
 
-FIRST_DETACHED: Final = 1 << 63
-"""Lance draws the numbers of detached versions at random, all with the highest bit."""
 _DATASET_BYTES: Final = 10 << 10
 _FRAGMENT_BYTES: Final = 1 << 10
 _OPENED_BYTES: Final = 96 << 20
@@ -288,10 +288,10 @@ def _read(
 ) -> lance.LanceDataset:
     uri = leaf_uri(root, location)
     opened = opening(uri, storage_options)
-    is_detached = version is not None and version >= FIRST_DETACHED
-    if "uri" in opened and "://" in uri and "://" not in location and is_detached:
+    is_of_store = "uri" in opened and "://" in uri and "://" not in location
+    if is_of_store and version is not None and version >= FIRST_DETACHED:
         options = opened["storage_options"]
-        manifest = _manifest(root, f"{location}/_versions/d{version}.manifest", options)
+        manifest = _manifest(root, f"{location}/{version_path(version)}", options)
         if manifest is not None:
             return lance.LanceDataset(
                 uri,
@@ -320,13 +320,18 @@ def _read(
 _OF_BRANCH: Final = "/tree/"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Place:
     """Where a leaf was opened."""
 
     root: str
     location: str
     storage_options: Mapping[str, str] | None
+
+    @cached_property
+    def identity_values(self) -> Mapping[int, pa.Scalar]:
+        """The values of the leaf's identity fields, which are the same in all versions."""
+        return _identity_values(self)
 
 
 _PLACES: Final[WeakKeyDictionary[lance.LanceDataset, _Place]] = WeakKeyDictionary()
@@ -362,7 +367,7 @@ def with_partition_values(columns: pa.Schema, dataset: lance.LanceDataset) -> pa
     if place is None or any(field.stated_id is not None for field in stored.fields):
         return columns
     lacking = leaf_matching(columns, stored).lacking
-    values = _identity_values(place) if lacking else {}
+    values = place.identity_values if lacking else {}
     if not lacking & values.keys():
         return columns
     filled = [

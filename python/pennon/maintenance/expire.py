@@ -34,6 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.caching import version_time
+from pennon.caching.lance_sessions import version_path
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.errors import LeafMissing, NamespaceHasNoManifest, StorageFailure
 from pennon.leaf import forget_leaves
@@ -48,7 +49,7 @@ from pennon.maintenance.calls.procedure_declaration import (
     planned,
 )
 from pennon.maintenance.checks.findings import RawRows, newest_version, version_row_of
-from pennon.maintenance.leaves.leaf_files import LeafFiles, Progress, manifest_path, no_progress
+from pennon.maintenance.leaves.leaf_files import LeafFiles, Progress, no_progress
 from pennon.maintenance.plain_upkeep import (
     clean_up_versions,
     files_of_dataset,
@@ -520,7 +521,7 @@ def _delete(
     except LeafMissing as error:
         done.notes.append(error.message)
         return set()
-    manifests = {manifest_path(version) for version in doomed}
+    manifests = {version_path(version) for version in doomed}
     for paths in (sorted(lost - manifests), sorted(manifests)):
         done.files += [f"{place}/{path}" for path in paths]
         of_data = (path for path in paths if path.startswith("data/"))

@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Final
 
+from pennon.caching.lance_sessions import version_path
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.errors import LeafMissing, NamespaceHasNoManifest
 from pennon.leaf import forget_leaves
@@ -35,7 +36,6 @@ from pennon.maintenance.leaves.leaf_files import (
     LeafFiles,
     Progress,
     files_of_version,
-    manifest_path,
     no_progress,
 )
 from pennon.maintenance.plain_upkeep import files_of_dataset, plain_dataset
@@ -188,7 +188,7 @@ def _waste(
         done.notes.append(f"leaf {leaf.place} has branches, which may share its files")
         return
     present = leaf.detached
-    young = {version for version in present if leaf.changed_at[manifest_path(version)] >= limit}
+    young = {version for version in present if leaf.changed_at[version_path(version)] >= limit}
     read = {version for place, version in named if place == leaf.place}
     kept = present & (read | young | leaf.tagged)
     if not read <= present | {version for version in read if version < FIRST_DETACHED}:

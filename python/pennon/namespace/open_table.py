@@ -541,6 +541,9 @@ class OpenTable:
         moment = version if version.tzinfo else version.replace(tzinfo=UTC)
         return load(self._catalog, identifier, None, (moment - EPOCH) // _MICROSECOND)
 
+    def _snapshot_at(self, version: int | str | datetime | None) -> Snapshot:
+        return self.snapshot if version is None else self._at(version).snapshot
+
     def metadata(self, name: str) -> pa.Table:
         """Read a metadata table of the version that the object is at.
 

@@ -73,11 +73,8 @@ class TableRows(SearchedTable):
 
         Spec: "Partition Pruning", "Read Behavior".
         """
-        snapshot = self.snapshot
-        if version is not None:
-            snapshot = self._at(version).snapshot
         chosen = None if columns is None else as_names(columns)
-        return Scan(snapshot, where, chosen, table=self.name)
+        return Scan(self._snapshot_at(version), where, chosen, table=self.name)
 
     def append(self, rows: object) -> int:
         """Add rows, in one commit.

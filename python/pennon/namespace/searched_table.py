@@ -257,7 +257,7 @@ class SearchedTable(OpenTable):
         Spec: "Partition Pruning", "Read Behavior".
         """
         return Search(
-            self._searched(version),
+            self._snapshot_at(version),
             q,
             column,
             k,
@@ -318,7 +318,7 @@ class SearchedTable(OpenTable):
             >>> notes.search_text("blue -sky", columns=["id"]).to_arrow()["id"].to_pylist()
             [2]
         """
-        snapshot = self._searched(version)
+        snapshot = self._snapshot_at(version)
         planned = partial(
             plan_text,
             snapshot,
@@ -381,7 +381,7 @@ class SearchedTable(OpenTable):
             >>> notes.search_hybrid("sea", [3, 1], k=1).to_arrow()["body"].to_pylist()
             ['sea']
         """
-        snapshot = self._searched(version)
+        snapshot = self._snapshot_at(version)
         planned = partial(
             plan_hybrid,
             snapshot,
@@ -399,9 +399,6 @@ class SearchedTable(OpenTable):
             table=self.name,
         )
         return RankedSearch(snapshot, planned, self.name)
-
-    def _searched(self, version: int | str | datetime | None) -> Snapshot:
-        return self.snapshot if version is None else self._at(version).snapshot
 
     def create_index(
         self,

@@ -118,6 +118,8 @@ def drop_index(snapshot: Snapshot, name: str, table: str) -> int:
             leaf.drop_index(name)
         if not snapshot.layout.has_manifest:
             return int(leaves[0].version)
+        if name not in known:  # Lance's own, of which the table says nothing
+            return snapshot.version
     else:
         definitions = index_definitions(snapshot.metadata)
         if name not in definitions:

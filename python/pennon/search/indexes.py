@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from pennon.errors import IndexOptionRefused, IndexRefused
 from pennon.leaf import LeafSource, LeafViews
+from pennon.leaf.dataset import leaf_failure
 from pennon.manifest.format.properties import IndexDefinition
 from pennon.planning.binding.source_columns import resolve_column
 from pennon.predicate.dialect import DataFusion
@@ -240,19 +241,19 @@ def build_segment(
 
     Raises:
         IndexRefused: Lance refused to build it.
+        LeafMissing: The leaf's files are gone.
+        StorageFailure: They cannot be read.
     """
     request = _request(dataset, definition, column, namespace_schema, fragments)
     if request is None:
         return None
-    try:
+    with _refused_by_lance(dataset, definition):
         segment = dataset.create_index_uncommitted(
             replace=True, fragment_ids=list(fragments), **request
         )
         if definition.type == "INVERTED":
             # What was built lies in parts that no query reads before they are merged.
             segment = dataset.merge_existing_index_segments([segment])
-    except (ValueError, OSError, RuntimeError, TypeError, NotImplementedError) as error:
-        raise _build_failure(dataset, definition, error) from error
     return segment if segment.fragment_ids else None
 
 
@@ -269,32 +270,38 @@ def index_on_main(
 
     Raises:
         IndexRefused: Lance refused to build it.
+        LeafMissing: The leaf's files are gone.
+        StorageFailure: They cannot be read.
     """
     fragments = [fragment.fragment_id for fragment in dataset.get_fragments()]
     request = _request(dataset, definition, column, namespace_schema, fragments)
     if request is None:
         return False
-    try:
+    with _refused_by_lance(dataset, definition):
         if INDEX_TYPES[definition.type].is_of_vectors:
             dataset.create_index(replace=True, **request)
         else:
             dataset.create_scalar_index(replace=True, **request)
-    except (ValueError, OSError, RuntimeError, TypeError, NotImplementedError) as error:
-        raise _build_failure(dataset, definition, error) from error
     return True
 
 
-def _build_failure(
-    dataset: lance.LanceDataset, definition: IndexDefinition, error: Exception
-) -> IndexRefused:
-    text = str(error).splitlines()[0].removeprefix("Invalid user input: ")
-    why = text.partition(", /")[0].rstrip(".")
-    return IndexRefused(
-        name=definition.name,
-        table=str(dataset.uri),
-        why=f"Lance says {why}",
-        advice="Choose another kind, or other options",
-    )
+@contextlib.contextmanager
+def _refused_by_lance(dataset: lance.LanceDataset, definition: IndexDefinition) -> Iterator[None]:
+    """Say which index Lance does not build; files that cannot be read are no fault of its kind."""
+    try:
+        yield
+    except (ValueError, OSError, RuntimeError, TypeError) as error:
+        failure = leaf_failure(dataset, error)
+        if failure is not None:
+            raise failure from error
+        text = (str(error).splitlines() or [""])[0].removeprefix("Invalid user input: ")
+        why = text.partition(", /")[0].rstrip(".")
+        raise IndexRefused(
+            name=definition.name,
+            table=str(dataset.uri),
+            why=f"Lance says {why}",
+            advice="Choose another kind, or other options",
+        ) from error
 
 
 def _request(

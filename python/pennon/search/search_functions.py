@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -209,12 +210,13 @@ _FUNCTIONS: Final[Mapping[str, _Function]] = {
 }
 
 
-def search_table(call: SearchCall, table: str) -> MetadataTable:
+def search_table(call: SearchCall, table: str, snapshot: Snapshot) -> MetadataTable:
     """Give what a call finds as a table: the rows' columns, and how near or how good each is.
 
     Args:
         call: The call.
         table: What errors call the table that is searched.
+        snapshot: That table.
 
     Raises:
         SearchOptionRefused: There is no such argument, or it does not take this value.
@@ -223,26 +225,19 @@ def search_table(call: SearchCall, table: str) -> MetadataTable:
     options = dict.fromkeys(function.queries) | dict(_options(call, function.arguments, table))
     given = options.pop("where", None)
     where = [*call.where, *([] if given is None else [given])]
+    planned = partial(function.plan, snapshot, where=where, table=table)
+    whole = cache(partial(planned, **options))  # for the columns and for EXPLAIN
 
-    def planned(
-        snapshot: Snapshot, columns: tuple[str, ...] | None
-    ) -> SearchPlan | TextPlan | HybridPlan:
-        others = options if columns is None else {**options, "columns": columns}
-        return function.plan(snapshot, where=where, table=table, **others)
-
-    def schema(snapshot: Snapshot) -> pa.Schema:
-        return planned(snapshot, None).result_schema
-
-    def rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
+    def rows(_: Snapshot, selection: Selection) -> Iterator[pa.Table]:
         columns = tuple(name for name in selection.columns if name not in function.own)
-        yield function.rows(planned(snapshot, columns))
+        yield function.rows(planned(**options | {"columns": columns}))
 
-    def detail(snapshot: Snapshot) -> str:
-        plan = planned(snapshot, None)
-        lines = explain_search(snapshot, plan) if isinstance(plan, SearchPlan) else repr(plan)
+    def detail(_: Snapshot) -> str:
+        plan = whole()
+        lines = explain_search(snapshot, plan) if isinstance(plan, SearchPlan) else ""
         return "; ".join(lines.splitlines()[1:])
 
-    return MetadataTable(call.function, schema, rows, detail=detail)
+    return MetadataTable(call.function, lambda _: whole().result_schema, rows, detail=detail)
 
 
 def _options(

@@ -17,7 +17,12 @@ from typing import Final
 import lance
 import pyarrow as pa
 
-from pennon.caching.lance_sessions import copied_versions, file_session
+from pennon.caching.lance_sessions import (
+    FIRST_DETACHED,
+    copied_versions,
+    file_session,
+    version_path,
+)
 from pennon.errors import InternalError, LeafMissing, StorageFailure
 from pennon.leaf import LeafSource, leaf_uri, open_leaf
 from pennon.leaf.dataset import leaf_missing, open_own_leaf
@@ -106,7 +111,8 @@ class LeafFiles:
     def detached(self) -> set[int]:
         """The detached versions that are there."""
         matches = (_DETACHED.fullmatch(path) for path in self.sizes)
-        return {int(match_.group(1)) for match_ in matches if match_ is not None}
+        numbers = {int(match_.group(1)) for match_ in matches if match_ is not None}
+        return {number for number in numbers if number >= FIRST_DETACHED}
 
     @property
     def tagged(self) -> set[int]:
@@ -129,7 +135,7 @@ class LeafFiles:
         # Readers of main look for its manifests and transactions by themselves.
         by_version = ("data/", "_deletions/", INDICES)
         tables = {path for path in self.sizes if not path.startswith(by_version)}
-        detached = {manifest_path(version) for version in self.detached}
+        detached = {version_path(version) for version in self.detached}
         own = {path for path in tables if not path.startswith("_transactions/")} - detached
         return needed | own | self._transactions_of_main()
 
@@ -158,7 +164,7 @@ class LeafFiles:
                 if not is_not_found(error):
                     raise storage_failure("read", str(dataset.uri), error) from error
                 raise leaf_missing(dataset) from error
-            needed.add(manifest_path(version))
+            needed.add(version_path(version))
             if made_by is not None:
                 needed.add(transaction_path(made_by))
             kind = "" if made_by is None else type(made_by.operation).__name__
@@ -264,16 +270,6 @@ def broken_fragments(dataset: lance.LanceDataset) -> dict[int, str]:
                     raise storage_failure("read", str(dataset.uri), error) from error
                 broken[number] = f"{metadata.deletion_file.path(number)} cannot be read"
     return broken
-
-
-def manifest_path(version: int) -> str:
-    """Give the file of a detached version.
-
-    Example:
-        >>> manifest_path(9223372036854775809)
-        '_versions/d9223372036854775809.manifest'
-    """
-    return f"_versions/d{version}.manifest"
 
 
 def transaction_path(transaction: lance.Transaction) -> str:

@@ -19,6 +19,8 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
+from pennon.caching.lance_sessions import FIRST_DETACHED, version_path
+from pennon.manifest.format.names import SEPARATOR
 from pennon.spec.partition_spec import PARTITION_PREFIX, PartitionSpec
 from pennon.starting_jvm import starting_jvm
 
@@ -144,10 +146,12 @@ def version_row(leaf: str, number: int, version: int | None) -> ManifestRow:
 
     Spec: "Multi-Partition Transaction (Strong)".
     """
-    place = {"manifest_path": f"_versions/d{version}.manifest", "naming_scheme": "V2"}
+    place = {"manifest_path": version_path(version or 0), "naming_scheme": "V2"}
     # How the files of main are called depends on who made the dataset.
-    text = json.dumps(place) if (version or 0) >> 63 else "{}"
-    return ManifestRow(f"{leaf}${number}", TABLE_VERSION, metadata=text, read_version=version)
+    text = json.dumps(place) if (version or 0) >= FIRST_DETACHED else "{}"
+    return ManifestRow(
+        f"{leaf}{SEPARATOR}{number}", TABLE_VERSION, metadata=text, read_version=version
+    )
 
 
 def table_of_rows(rows: Sequence[ManifestRow], schema: pa.Schema) -> pa.Table:

@@ -171,7 +171,7 @@ def load_changes(request: LoadChanges) -> m.TableReply:
 def load_search(request: m.LoadSearch) -> m.TableReply:
     """Answer ``load_search``."""
     table = load(request.catalog, request.identifier, request.version)
-    definition = search_table(request.search, table.name)
+    definition = search_table(request.search, table.name, table.snapshot)
     return _described(request.catalog, table, definition, search=request.search)
 
 
@@ -271,13 +271,13 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     STORAGE_OPTION_VALUES.remember(asked.catalog.storage)
     STORAGE_OPTION_VALUES.remember(asked.catalog.namespace)
     token = MetadataToken.from_json(message.table)
+    snapshot = snapshot_of(asked.catalog, token.of)
     if token.search is not None:
-        definition = search_table(token.search, token.of.name)
+        definition = search_table(token.search, token.of.name, snapshot)
     elif token.changes is not None:
         definition = change_feed(token.changes)
     else:
         definition = METADATA_TABLES[token.metadata]
-    snapshot = snapshot_of(asked.catalog, token.of)
     selection = Selection(asked.columns, asked.predicates)
     stream = _stream(token.of.name, definition, snapshot, selection)
     frames.send_json(encode(StreamReply(arrow=True)))
