@@ -53,6 +53,7 @@ from pennon.errors import (
     IndexNotFound,
     IndexSyntax,
     PartitionFieldSyntax,
+    PennonError,
     TagRefused,
     TagSyntax,
     TransformSyntax,
@@ -106,17 +107,17 @@ def change_index(catalog: Catalog, identifier: Name, text: str) -> None:
     words = _IndexWords(text)
     table = load(catalog, identifier)
     table.stored.check_writable("change the indexes of")
-    if words.took("CREATE", "INDEX"):
-        is_optional = words.took("IF", "NOT", "EXISTS")
+    if words.take("CREATE", "INDEX"):
+        is_optional = words.take("IF", "NOT", "EXISTS")
         try:
             create_index(table.snapshot, words.definition(table.snapshot, table.name), table.name)
         except IndexAlreadyExists:
             if not is_optional:
                 raise
         return
-    if words.took("DROP", "INDEX"):
-        is_optional = words.took("IF", "EXISTS")
-        name = words.name("the name is missing")
+    if words.take("DROP", "INDEX"):
+        is_optional = words.take("IF", "EXISTS")
+        name = words.word("the name is missing")
         words.end()
         try:
             drop_index(table.snapshot, name, table.name)
@@ -125,91 +126,9 @@ def change_index(catalog: Catalog, identifier: Name, text: str) -> None:
                 raise
         return
     words.expect("REFRESH", "INDEX")
-    name = words.name("the name is missing")
+    name = words.word("the name is missing")
     words.end()
     refresh_indexes(table.snapshot, table.name, [name])
-
-
-class _IndexWords:
-    """The tokens of a statement, read one after the other."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        try:
-            self._tokens: Sequence[Token] = sqlglot.tokenize(text, read=SparkSql)
-        except TokenError as error:
-            raise self._failure("a quote is not closed") from error
-        self._at = 0
-
-    def definition(self, snapshot: Snapshot, table: str) -> IndexDefinition:
-        """Take what stands behind CREATE INDEX."""
-        name = self.name("the name is missing")
-        kind = self.name("the kind is missing") if self.took("USING") else _USUAL_KIND
-        self.expect("(")
-        column = self.name("the column is missing")
-        while self.took("."):
-            column += "." + self.name("the field is missing")
-        if self.took(","):
-            raise self._failure("an index is of one column")
-        self.expect(")")
-        options: dict[str, object] = {}
-        if self.took("WITH") or self.took("OPTIONS"):
-            options = self._options()
-        self.end()
-        metric = next((str(options.pop(key)) for key in _METRICS if key in options), None)
-        where = options.pop("where", None)
-        return define_index(
-            snapshot,
-            column,
-            kind,
-            table=table,
-            name=name,
-            metric=metric,
-            where=None if where is None else str(where),
-            options=options,
-        )
-
-    def _options(self) -> dict[str, object]:
-        self.expect("(")
-        options: dict[str, object] = {}
-        while not self.took(")"):
-            key = self.name("an option's name is missing").lower()
-            self.took("=")
-            options[key] = self.name(f"the value of {key} is missing")
-            if not self.took(","):
-                self.expect(")")
-                break
-        return options
-
-    def took(self, *words: str) -> bool:
-        """Pass over these words, where they stand here."""
-        here = self._tokens[self._at : self._at + len(words)]
-        is_there = [token.text.upper() for token in here] == list(words)
-        if not is_there or any(token.token_type is TokenType.STRING for token in here):
-            return False
-        self._at += len(words)
-        return True
-
-    def expect(self, *words: str) -> None:
-        """Pass over these words, which have to stand here."""
-        if not self.took(*words):
-            raise self._failure(" ".join(words) + " is missing")
-
-    def name(self, otherwise: str) -> str:
-        """Take a name, a text or a number."""
-        if self._at == len(self._tokens) or self._tokens[self._at].text in "(),=;":
-            raise self._failure(otherwise)
-        self._at += 1
-        return self._tokens[self._at - 1].text
-
-    def end(self) -> None:
-        """Refuse what is left."""
-        if self._at < len(self._tokens):
-            too_much = self._tokens[self._at].text
-            raise self._failure(too_much + " is too much")
-
-    def _failure(self, why: str) -> IndexSyntax:
-        return IndexSyntax(text=self._text, why=why, form=_FORM)
 
 
 _TAG_FORMS: Final = {
@@ -301,12 +220,7 @@ def tag_change_of(text: str, table: str) -> TagChange:
         >>> (change.name, change.version, change.retain.days, change.if_not_exists)
         ('q1', 7, 90, True)
     """
-    try:
-        words = _Words(text, sqlglot.tokenize(text, read=SparkSql))
-    except TokenError as error:
-        raise TagSyntax(
-            text=text, why="a quote is not closed", form=_TAG_FORMS["create"]
-        ) from error
+    words = _Words(text)
     action = words.take("CREATE") or words.take("REPLACE") or words.take("DROP")
     if action == "create" and words.take("OR", "REPLACE"):
         action = "create_or_replace"
@@ -332,11 +246,16 @@ def tag_change_of(text: str, table: str) -> TagChange:
 class _Words:
     """The tokens of a statement, read one after the other."""
 
-    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
-        self.form = _TAG_FORMS["create"]
+    syntax: type[PennonError] = TagSyntax
+    form: str = _TAG_FORMS["create"]
+
+    def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = tokens
         self._at = 0
+        try:
+            self._tokens: Sequence[Token] = sqlglot.tokenize(text, read=SparkSql)
+        except TokenError as error:
+            raise self.failure("a quote is not closed") from error
 
     def take(self, *words: str) -> str:
         """Pass over these words; give them in small letters, or nothing where others follow."""
@@ -351,7 +270,7 @@ class _Words:
         """Take the tag's name, whose parts a tokenizer may have taken for several words."""
         start = self._at
         if start == len(self._tokens):
-            raise self._failure("the name is missing")
+            raise self.failure("the name is missing")
         first = self._tokens[start]
         self._at += 1
         if first.token_type in _QUOTED:
@@ -368,7 +287,7 @@ class _Words:
         text = self._tokens[self._at].text if self._at < len(self._tokens) else ""
         if not text.isdecimal():
             why = f"a whole number has to follow {of}"
-            raise self._failure(why)
+            raise self.failure(why)
         self._at += 1
         return int(text)
 
@@ -377,21 +296,81 @@ class _Words:
         count = self.number("RETAIN")
         unit = self._tokens[self._at].text.upper() if self._at < len(self._tokens) else ""
         if unit not in _UNITS:
-            raise self._failure("DAYS, HOURS or MINUTES have to follow the number")
+            raise self.failure("DAYS, HOURS or MINUTES have to follow the number")
         self._at += 1
         if not 0 < count <= _LONGEST:
             why = f"a tag holds for 1 to {_LONGEST} of these"
-            raise self._failure(why)
+            raise self.failure(why)
         return count * _UNITS[unit]
 
     def end(self) -> None:
         """Refuse what is left."""
         if self._at < len(self._tokens):
             why = f"{self._tokens[self._at].text} is too much"
-            raise self._failure(why)
+            raise self.failure(why)
 
-    def _failure(self, why: str) -> TagSyntax:
-        return TagSyntax(text=self._text, why=why, form=self.form)
+    def failure(self, why: str) -> PennonError:
+        """Refuse the statement."""
+        return self.syntax(text=self._text, why=why, form=self.form)
+
+
+class _IndexWords(_Words):
+    """Those of a statement about an index."""
+
+    syntax = IndexSyntax
+    form = _FORM
+
+    def definition(self, snapshot: Snapshot, table: str) -> IndexDefinition:
+        """Take what stands behind CREATE INDEX."""
+        name = self.word("the name is missing")
+        kind = self.word("the kind is missing") if self.take("USING") else _USUAL_KIND
+        self.expect("(")
+        column = self.word("the column is missing")
+        while self.take("."):
+            column += "." + self.word("the field is missing")
+        if self.take(","):
+            raise self.failure("an index is of one column")
+        self.expect(")")
+        options: dict[str, object] = {}
+        if self.take("WITH") or self.take("OPTIONS"):
+            options = self._options()
+        self.end()
+        metric = next((str(options.pop(key)) for key in _METRICS if key in options), None)
+        where = options.pop("where", None)
+        return define_index(
+            snapshot,
+            column,
+            kind,
+            table=table,
+            name=name,
+            metric=metric,
+            where=None if where is None else str(where),
+            options=options,
+        )
+
+    def _options(self) -> dict[str, object]:
+        self.expect("(")
+        options: dict[str, object] = {}
+        while not self.take(")"):
+            key = self.word("an option's name is missing").lower()
+            self.take("=")
+            options[key] = self.word(f"the value of {key} is missing")
+            if not self.take(","):
+                self.expect(")")
+                break
+        return options
+
+    def expect(self, *words: str) -> None:
+        """Pass over these words, which have to stand here."""
+        if not self.take(*words):
+            raise self.failure(" ".join(words) + " is missing")
+
+    def word(self, otherwise: str) -> str:
+        """Take a name, a text or a number."""
+        if self._at == len(self._tokens) or self._tokens[self._at].text in "(),=;":
+            raise self.failure(otherwise)
+        self._at += 1
+        return self._tokens[self._at - 1].text
 
 
 # Creates, replaces and drops tags of a table; none of them is a commit.
