@@ -6,6 +6,7 @@ import ast
 import importlib
 import io
 import re
+import subprocess
 import tokenize
 from collections.abc import Iterator
 from functools import cache
@@ -92,3 +93,17 @@ def test_sections_are_those_of_a_text_that_readers_have() -> None:
         if "§" in line and "the draft" not in line
     ]
     assert offences == []
+
+
+def test_what_tests_leave_behind_is_in_no_commit() -> None:
+    committed = subprocess.run(
+        ["git", "-C", ROOT, "ls-files"], capture_output=True, text=True, check=False
+    )
+    if committed.returncode:
+        pytest.skip("this is no checkout of git")
+    data = re.compile(r"(_versions/|_transactions/|\.lance$|\.parquet$|^s3:)")
+    frozen = ("tests/interop/frozen/",)
+    stray = [
+        f for f in committed.stdout.splitlines() if data.search(f) and not f.startswith(frozen)
+    ]
+    assert not stray, stray[:5]
