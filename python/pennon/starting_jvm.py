@@ -1,9 +1,8 @@
-"""The JVM that started this process, as it describes itself; none for the library alone.
+"""The JVM that started this process, as it describes itself, and the memory that both have.
 
-And the memory that the machine or the container has for both.
-
-Everything that depends on it asks here: whose the commits of a worker are, and how much memory its
-queries may take, in which language Spark changes the case of letters, and which Spark it is.
+The library alone has none. Everything that depends on it asks here: whose the commits of a worker
+are, and how much memory its queries may take, in which language Spark changes the case of letters,
+and which Spark it is.
 """
 
 from __future__ import annotations

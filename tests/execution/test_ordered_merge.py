@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pennon.execution.batches import merged
 from pennon.leaf.row_order import SortedCheck
-from pennon.spec.write_order import OrderColumn
+from pennon.spec.write_properties import OrderColumn
 
 # Beyond the BMP UTF-8 and UTF-16 differ: U+FF61 comes before U+1F600 by bytes alone.
 TEXTS = st.text(alphabet="aé\uff61\U0001f600\x00\uffff", max_size=3)

@@ -13,7 +13,7 @@ import pytest
 from pennon.errors import LeafMissing
 from pennon.execution import Fragment, LeafRead, Relation, run
 from pennon.spec.schema import NamespaceSchema
-from pennon.spec.write_order import OrderColumn
+from pennon.spec.write_properties import OrderColumn
 
 ROWS = pa.table({"a": pa.array(range(1000), pa.int32()), "s": [f"s{at}" for at in range(1000)]})
 SCHEMA = NamespaceSchema.with_fresh_ids(

@@ -18,7 +18,7 @@ import pennon
 from pennon.catalog.configured_catalog import WriteMode
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
 from pennon.leaf import WriteTarget, write_partitions
-from pennon.maintenance.adoption.adopt import adopt
+from pennon.maintenance.adopt import adopt
 from pennon.maintenance.expire import expire
 from pennon.manifest import Snapshot
 from pennon.manifest.format.rows import CommitIdentity

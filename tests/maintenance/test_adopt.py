@@ -18,11 +18,12 @@ from pennon.catalog.directory import Directory
 from pennon.cli import main
 from pennon.errors import AdoptionRefused, ProcedureArgument, TableNotFound
 from pennon.leaf import LeafSource
-from pennon.maintenance.adoption.adopt import OneTuple, adopt, recovered_tuple
+from pennon.maintenance.adopt import adopt
 from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.checks.findings import Severity
 from pennon.maintenance.leaves.chosen_leaves import RowValues
 from pennon.maintenance.procedures import call
+from pennon.maintenance.recovered_tuple import OneTuple, recovered_tuple
 from pennon.manifest import Snapshot, create
 from pennon.namespace import Scan
 from pennon.planning import plan_scan

@@ -18,8 +18,7 @@ from pennon.catalog.ddl import alter
 from pennon.catalog.partitioning import FieldChange
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.leaf.write.destination import StagedPartition
-from pennon.maintenance.adoption.adopt import adopt
-from pennon.maintenance.adoption.split import split_datasets
+from pennon.maintenance.adopt import adopt, split_datasets
 from pennon.maintenance.repair import repair
 from pennon.manifest import Snapshot
 from pennon.manifest.format.rows import COMMIT

@@ -12,7 +12,7 @@ from tests.transaction import lake
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import AdoptionRefused
-from pennon.maintenance.adoption.split import split_datasets
+from pennon.maintenance.adopt import split_datasets
 from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot

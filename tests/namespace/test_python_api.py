@@ -29,7 +29,7 @@ from pennon.leaf.write.incoming_rows import partition_tuples, tuple_codes
 from pennon.namespace import Lake, PartitionedNamespace, Scan
 from pennon.namespace.rows.row_merge import Merge
 from pennon.namespace.upkeep import Maintenance
-from pennon.spec.write_order import WriteOrder
+from pennon.spec.write_properties import WriteOrder
 
 SCHEMA = pa.schema(
     {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pennon.errors import WriteOrderColumnNotFound, WriteOrderSyntax, WriteOrderTypeNotSupported
 from pennon.spec import NamespaceSchema
-from pennon.spec.write_order import OrderColumn, WriteOrder
+from pennon.spec.write_properties import OrderColumn, WriteOrder
 
 SCHEMA = NamespaceSchema.with_fresh_ids(
     pa.schema(

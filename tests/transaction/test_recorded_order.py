@@ -16,7 +16,7 @@ from pennon.maintenance.checks.check_manifest import check
 from pennon.manifest import LeafChange, Snapshot, change_root, commit_leaves
 from pennon.planning import plan_scan
 from pennon.planning.scan_plan import known_order, mergeable_scans
-from pennon.spec.write_order import OrderColumn
+from pennon.spec.write_properties import OrderColumn
 from pennon.transaction import Committed, Transaction
 
 BY_ID = (OrderColumn("id"),)

@@ -23,8 +23,8 @@ from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.compact import compact
 from pennon.maintenance.expire import expire
 from pennon.manifest import Snapshot, change_root
+from pennon.spec.write_properties import check_isolation, isolation
 from pennon.transaction import Committed, Conflicted, Transaction
-from pennon.transaction.concurrency.outcome import check_isolation, isolation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

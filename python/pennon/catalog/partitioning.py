@@ -14,7 +14,7 @@ from pennon.transforms.registry import TransformCall, from_spark
 if TYPE_CHECKING:
     from pennon.spec.partition_spec import PartitionSpec
     from pennon.spec.schema import NamespaceSchema, SchemaField
-    from pennon.spec.write_order import OrderColumn, WriteOrder
+    from pennon.spec.write_properties import OrderColumn, WriteOrder
 
 __all__ = [
     "FieldChange",

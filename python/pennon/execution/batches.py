@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from datafusion.plan import ExecutionPlan
 
-    from pennon.spec.write_order import OrderColumn
+    from pennon.spec.write_properties import OrderColumn
 
 __all__ = ["merged", "row_bytes"]
 
@@ -144,7 +144,7 @@ def merged(
         All rows in the order; among equal rows any order.
 
     Example:
-        >>> from pennon.spec.write_order import OrderColumn
+        >>> from pennon.spec.write_properties import OrderColumn
         >>> streams = [iter([pa.record_batch({"a": values})]) for values in ([1, 4], [2, 3], [9])]
         >>> [batch["a"].to_pylist() for batch in merged(streams, [OrderColumn("a")])]
         [[1, 2, 3], [4], [9]]

@@ -14,7 +14,7 @@ from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.leaf.read.row_keys import RowKeys
 from pennon.predicate.condition import and_all, operands
 from pennon.predicate.dialect import DataFusion, read_condition
-from pennon.spec.write_order import OrderColumn
+from pennon.spec.write_properties import OrderColumn
 from pennon.transforms.transform import Transform
 
 if TYPE_CHECKING:

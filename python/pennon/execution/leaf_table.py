@@ -43,8 +43,8 @@ from pennon.leaf.schema.reconciliation import stream_schema, stream_type
 from pennon.predicate.condition import Comparison, Operator, condition, quoted_columns
 from pennon.predicate.dialect import DataFusion, read_condition
 from pennon.predicate.typed import columns_above, opaque
+from pennon.spec.column_defaults import initial_default
 from pennon.spec.schema import children_of, with_children
-from pennon.spec.write_order import initial_default
 from pennon.transforms.murmur3 import murmur3
 
 if TYPE_CHECKING:

@@ -55,9 +55,9 @@ from pennon.manifest.dataset.storage import (
 from pennon.manifest.format.column_statistics import LeafIndex
 from pennon.manifest.snapshot import Snapshot
 from pennon.settings import STORE_LEAVES, from_environment
+from pennon.spec.column_defaults import with_initial_default
 from pennon.spec.partition_spec import leaf_prefix
 from pennon.spec.schema import field_id_of
-from pennon.spec.write_order import with_initial_default
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

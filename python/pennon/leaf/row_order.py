@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from numpy.typing import NDArray
 
-    from pennon.spec.write_order import OrderColumn
+    from pennon.spec.write_properties import OrderColumn
 
 __all__ = ["KeyColumn", "SortedCheck", "addresses_in", "fragments_of", "key_columns", "offsets_of"]
 
@@ -100,7 +100,7 @@ def key_columns(columns: Sequence[pa.Array], order: Sequence[OrderColumn]) -> tu
         order: Their directions.
 
     Example:
-        >>> from pennon.spec.write_order import OrderColumn
+        >>> from pennon.spec.write_properties import OrderColumn
         >>> flag, value = key_columns([pa.array([None, -0.0, 0.0])], [OrderColumn("a")])
         >>> flag.values.to_pylist(), value.values.to_pylist()
         ([-1, 0, 0], [0, 0, 0])
@@ -156,7 +156,7 @@ class SortedCheck:
         order: The order.
 
     Example:
-        >>> from pennon.spec.write_order import OrderColumn
+        >>> from pennon.spec.write_properties import OrderColumn
         >>> check = SortedCheck([OrderColumn("a")])
         >>> for batch in ([None, 1], [1, 2]):
         ...     check.observe([pa.array(batch)])

@@ -30,7 +30,7 @@ from pennon.manifest.dataset.storage import StorageOptions, is_of_storage, stora
 from pennon.manifest.format.column_statistics import order_at
 from pennon.manifest.format.properties import index_definitions
 from pennon.search import refresh_indexes
-from pennon.spec.write_order import WriteOrder
+from pennon.spec.write_properties import WriteOrder
 from pennon.transaction import Committed, Conflicted, Outcome, Retryable, Transaction
 from pennon.transaction.staging.staged import LeafState, by_leaf, leaf_states, partition_text
 

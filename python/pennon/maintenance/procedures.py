@@ -12,7 +12,7 @@ from pennon.catalog.directory import Directory
 from pennon.catalog.table_name import by_name, parts_of, spelled
 from pennon.catalog.tables.loaded_table import load, read_changes, told_changes
 from pennon.errors import NamespaceHasNoManifest, PlainDatasetRefused, UnknownProcedure
-from pennon.maintenance.adoption.split import ADOPT
+from pennon.maintenance.adopt import ADOPT
 from pennon.maintenance.calls.procedure_declaration import (
     Arguments,
     Column,

@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from pennon.errors import ManifestNotRepairable, PennonError
 from pennon.leaf import open_leaf
-from pennon.maintenance.adoption.adopt import MixedTuples, NoRows, OneTuple, tuple_of_rows
 from pennon.maintenance.calls.procedure_declaration import (
     HIDDEN,
     Arguments,
@@ -33,6 +32,7 @@ from pennon.maintenance.leaves.chosen_leaves import RowValues
 from pennon.maintenance.leaves.leaf_files import Progress, no_progress
 from pennon.maintenance.mended_rows import mended_rows
 from pennon.maintenance.plain_upkeep import VersionUnknown, forgotten_version
+from pennon.maintenance.recovered_tuple import MixedTuples, NoRows, OneTuple, tuple_of_rows
 from pennon.manifest import Snapshot
 from pennon.manifest.commits.root_change import replace_rows, write_keys
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, version_numbers

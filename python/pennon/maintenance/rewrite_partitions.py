@@ -33,7 +33,7 @@ from pennon.manifest import ObjectId, Snapshot
 from pennon.manifest.dataset.storage import StorageOptions, storage_failure
 from pennon.manifest.format.names import spec_version_of
 from pennon.spec.partition_spec import leaf_prefix
-from pennon.spec.write_order import WriteOrder
+from pennon.spec.write_properties import WriteOrder
 from pennon.transaction import Committed, Transaction
 from pennon.transaction.staging.staged import LeafState, leaf_states, partition_text
 

@@ -83,7 +83,7 @@ from pennon.predicate.dialect import DataFusion
 from pennon.spec.arrow_json import object_from_text
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema, field_id_of
-from pennon.spec.write_order import WRITE_ORDER
+from pennon.spec.write_properties import WRITE_ORDER
 
 __all__ = ["Snapshot", "when_made"]
 

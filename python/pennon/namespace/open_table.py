@@ -38,8 +38,8 @@ from pennon.planning import plan_scan
 from pennon.predicate.values.literals import to_expression, type_named
 from pennon.predicate.values.time_units import EPOCH
 from pennon.spec.arrow_json import storage_field
+from pennon.spec.column_defaults import value_to_json
 from pennon.spec.column_names import column_path
-from pennon.spec.write_order import value_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -49,13 +49,13 @@ from pennon.predicate.condition import Operator
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 from pennon.spec.column_names import column_path, python_rows
-from pennon.spec.write_order import WriteOrder
+from pennon.spec.write_properties import WriteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pennon.manifest.snapshot import Snapshot
-    from pennon.spec.write_order import OrderColumn
+    from pennon.spec.write_properties import OrderColumn
 
 __all__ = ["known_order", "mergeable_scans"]
 

@@ -3,10 +3,9 @@
 Arguments are called as lance-spark calls them; ``where`` and ``exact`` are other words for its
 ``filter`` and ``bypass_vector_index``.
 
-``q JOIN t {APPROX | EXACT} NEAREST k BY …``: rows of a stream beside the rows nearest to each.
-
-Spark runs it as one of its own functions over Arrow batches of the left side, in its Python
-processes: a batch is one search of as many queries.
+``q JOIN t {APPROX | EXACT} NEAREST k BY …``, rows of a stream beside the rows nearest to each, runs
+as one of Spark's functions over Arrow batches of the left side, in its Python processes: a batch is
+one search of as many queries.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from pennon.manifest.format.properties import index_definitions
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import check_evaluable
 from pennon.search.vectors import Metric, query_vectors, vector_column
+from pennon.spec.column_defaults import initial_default
 from pennon.spec.schema import field_id_of
-from pennon.spec.write_order import initial_default
 from pennon.transaction.staging.staged import leaf_states
 
 if TYPE_CHECKING:

@@ -1,11 +1,10 @@
 """A transaction: a base snapshot, staged changes of many partitions, one commit.
 
-Group commit: appends to one table that wait for each other become one commit.
-
-One writer of the process commits at a time; what comes meanwhile waits, and the next one commits
-all of it. Each write has a record of its own, so that each can be asked for again, or given up, by
-itself. Whatever stands in the way of the group, a write that does not fit the others, one that was
-made before, a failure, dissolves it, and each write is committed alone and has its own answer.
+Appends of one process to one table that wait for each other become one commit, a group. One writer
+of the process commits at a time; what comes meanwhile waits, and the next one commits all of it.
+Each write has a record of its own, so that each can be asked for again, or given up, by itself.
+Whatever stands in the way of the group, a write that does not fit the others, one that was made
+before, a failure, dissolves it, and each write is committed alone and has its own answer.
 """
 
 from __future__ import annotations
@@ -21,14 +20,9 @@ from pennon.errors import InternalError, PennonError
 from pennon.manifest.dataset.storage import is_of_storage, storage_failure
 from pennon.manifest.format.rows import CommitIdentity
 from pennon.manifest.table_identity import table_id
+from pennon.spec.write_properties import SERIALIZABLE, is_copy_on_write, isolation
 from pennon.transaction.concurrency.conflicts import check_layouts
-from pennon.transaction.concurrency.outcome import (
-    SERIALIZABLE,
-    Committed,
-    Outcome,
-    is_copy_on_write,
-    isolation,
-)
+from pennon.transaction.concurrency.outcome import Committed, Outcome
 from pennon.transaction.concurrency.read_set import CoveredSet, OverlappedSet, ReadSet, ReadSets
 from pennon.transaction.staging.leaf_preparation import abandon
 from pennon.transaction.staging.staged import (

@@ -3,10 +3,9 @@
 The process ends with its JVM: standard input is a pipe that only the JVM holds, so it ends even
 when the JVM is killed. Standard error is the log.
 
-Imports Arrow's datasets without pandas, which no worker needs.
-
-``pyarrow.dataset`` makes a scalar while it is imported, and for that looks for pandas: where it is
-installed, as beside most Sparks, half of a worker's start was the import of pandas.
+Arrow's datasets are imported without pandas, which no worker needs: ``pyarrow.dataset`` makes a
+scalar while it is imported, and for that looks for pandas: where it is installed, as beside most
+Sparks, half of a worker's start was the import of pandas.
 """
 
 from __future__ import annotations

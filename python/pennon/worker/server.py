@@ -1,9 +1,8 @@
 """The socket server: one thread per connection, one request at a time on each.
 
 A connection that its other side closes cancels its request; a query that cannot be stopped retires
-the process (``worker/server.py``). A request that fails is answered with an ``X`` frame, in
-mid-stream too, and the connection goes on; a refused stream of rows and bytes that are no message
-end it.
+the process. A request that fails is answered with an ``X`` frame, in mid-stream too, and the
+connection goes on; a refused stream of rows and bytes that are no message end it.
 """
 
 from __future__ import annotations

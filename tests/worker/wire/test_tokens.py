@@ -12,7 +12,7 @@ from pennon.errors import MalformedMessage
 from pennon.execution import Fragment, LeafPruning, LeafRead, Query, Relation, RowFilter
 from pennon.leaf import WriteTarget
 from pennon.manifest.table_layout import TableLayout
-from pennon.spec.write_order import OrderColumn
+from pennon.spec.write_properties import OrderColumn
 from pennon.transforms.bucket import Bucket
 from pennon.worker.wire.tokens import (
     FragmentToken,

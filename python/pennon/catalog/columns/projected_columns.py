@@ -25,9 +25,9 @@ from pennon.errors import (
 from pennon.execution.run import ComputedColumns
 from pennon.leaf.read.metadata_columns import named_metadata_column
 from pennon.predicate.values.time_units import is_text
+from pennon.spec.column_defaults import INITIAL_DEFAULT
 from pennon.spec.column_names import LENGTH_LIMIT, LengthLimit
 from pennon.spec.schema import FIELD_ID, NamespaceSchema, SchemaField, children_of, with_children
-from pennon.spec.write_order import INITIAL_DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

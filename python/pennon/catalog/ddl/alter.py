@@ -64,17 +64,16 @@ from pennon.manifest import (
 from pennon.manifest.format.properties import ALTERED, REPLACED, check_retention, index_definitions
 from pennon.manifest.table_identity import STRONG, WEAK, change_under_way
 from pennon.spec.arrow_json import is_blob
+from pennon.spec.column_defaults import INITIAL_DEFAULT, value_from_json, with_initial_default
 from pennon.spec.column_names import LENGTH_LIMIT, check_column
 from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
-from pennon.spec.write_order import (
-    INITIAL_DEFAULT,
+from pennon.spec.write_properties import (
     WRITE_ORDER,
     WriteOrder,
-    value_from_json,
-    with_initial_default,
+    check_isolation,
+    check_row_change_modes,
 )
-from pennon.transaction.concurrency.outcome import check_isolation, check_row_change_modes
 from pennon.transaction.mode_change import settled, without_writers
 
 if TYPE_CHECKING:

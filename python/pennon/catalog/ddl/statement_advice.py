@@ -14,7 +14,7 @@ from pennon.leaf.write.incoming_rows import counted_fields
 from pennon.manifest.table_identity import MODES
 from pennon.settings import COMPACTION, COMPRESSION, ROW_COMMANDS, SETTINGS, TRANSACTION, Place
 from pennon.spec.column_names import STATISTICS_COLUMNS, CountedColumns
-from pennon.spec.write_order import codecs
+from pennon.spec.write_properties import codecs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

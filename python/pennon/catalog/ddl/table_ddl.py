@@ -52,7 +52,7 @@ from pennon.manifest.table_identity import MODES, STRONG, WEAK
 from pennon.spec.column_names import check_column
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
-from pennon.transaction.concurrency.outcome import check_isolation, check_row_change_modes
+from pennon.spec.write_properties import check_isolation, check_row_change_modes
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name

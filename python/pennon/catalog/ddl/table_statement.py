@@ -1,4 +1,4 @@
-"""Parses ALTER TABLE … PARTITION FIELD and ALTER TABLE … WRITE.
+"""Parses what ALTER TABLE says of partition fields, write orders, tags and indexes.
 
 The JVM sends what stands behind the table's name as the value of one table property: that is a
 statement which Spark's grammar can carry anywhere (scripts, EXECUTE IMMEDIATE, variables).
@@ -15,7 +15,7 @@ statement which Spark's grammar can carry anywhere (scripts, EXECUTE IMMEDIATE, 
 Every write is distributed by partition and ordered file by file: the words that ask for it change
 nothing.
 
-Parses ALTER TABLE … TAG, by Iceberg's grammar.
+Tags, by Iceberg's grammar:
 
 | statement | ``TagChange.action`` |
 |---|---|
@@ -26,11 +26,9 @@ Parses ALTER TABLE … TAG, by Iceberg's grammar.
 
 ``RETAIN`` counts ``DAYS``, ``HOURS`` or ``MINUTES`` from when the tag was made or moved last.
 
-Reads and runs statements about indexes, as Spark's grammar and lance-spark's write them.
-
-What may stand behind the table's name: ``CREATE INDEX [IF NOT EXISTS] name [USING kind] (column)``
-with ``WITH`` or ``OPTIONS (key = value, …)`` behind it; ``DROP INDEX [IF EXISTS] name``; and
-``REFRESH INDEX name``, for rows that came later.
+Indexes, as Spark's grammar and lance-spark's write them: ``CREATE INDEX [IF NOT EXISTS] name [USING
+kind] (column)`` with ``WITH`` or ``OPTIONS (key = value, …)`` behind it; ``DROP INDEX [IF EXISTS]
+name``; and ``REFRESH INDEX name``, for rows that came later.
 """
 
 from __future__ import annotations

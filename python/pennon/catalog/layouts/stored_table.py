@@ -27,8 +27,7 @@ from pennon.manifest.registered_location import (
 from pennon.manifest.table_identity import table_id
 from pennon.planning import plan_scan
 from pennon.predicate.dialect import shortened_predicate
-from pennon.spec.write_order import WriteOrder
-from pennon.transaction.concurrency.outcome import isolation
+from pennon.spec.write_properties import WriteOrder, isolation
 from pennon.transaction.concurrency.read_set import overlapping_leaves, shared_fields
 from pennon.transaction.staging.staged import leaf_states, partition_text
 

@@ -29,9 +29,9 @@ from pennon.predicate.dialect import DataFusion, read_condition
 from pennon.predicate.values.literals import to_expression
 from pennon.predicate.values.time_units import UNIT_NAMES
 from pennon.spec.arrow_json import EXTENSION_NAME, is_blob
+from pennon.spec.column_defaults import initial_default, with_initial_default
 from pennon.spec.column_names import check_column
 from pennon.spec.schema import children_of, field_id_of
-from pennon.spec.write_order import initial_default, with_initial_default
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,7 +5,7 @@ name holds for that version alone: a compaction gives a row another address. A c
 that has such a name hides the metadata column.
 
 What the manifest knows of a leaf, its partition tuple and the version of its spec, is no part of
-the leaf: it comes with the order to read it (``leaf/read/metadata_columns.py``).
+the leaf: it comes with the order to read it.
 
 Iceberg's names of a row's place and of its spec, ``_file``, ``_pos`` and ``_spec_id``, are read as
 the columns here that tell the same.

@@ -12,8 +12,8 @@ from pennon.errors import LeafValueMismatch, WriteTypeMismatch
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField
 from pennon.predicate.values.time_units import is_binary, is_list, is_number, is_text
 from pennon.spec.arrow_json import storage_type
+from pennon.spec.column_defaults import initial_default
 from pennon.spec.schema import children_of
-from pennon.spec.write_order import initial_default
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

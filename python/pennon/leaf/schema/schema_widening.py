@@ -19,8 +19,8 @@ from pennon.leaf.schema.array_conversion import convert_batch
 from pennon.leaf.schema.file_layout import changed, field_key, file_schema, messages_of
 from pennon.leaf.schema.reconciliation import LeafField, match_fields, plain_field, stream_schema
 from pennon.spec.arrow_json import TYPE_MARKS, is_blob
+from pennon.spec.column_defaults import INITIAL_DEFAULT, initial_default, with_initial_default
 from pennon.spec.schema import NamespaceSchema, children_of, field_id_of, with_children
-from pennon.spec.write_order import INITIAL_DEFAULT, initial_default, with_initial_default
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -51,7 +51,7 @@ from pennon.manifest.leaves.partition_index import equals
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.settings import COMPRESSION
 from pennon.spec.partition_spec import leaf_prefix
-from pennon.spec.write_order import codecs
+from pennon.spec.write_properties import codecs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -40,8 +40,8 @@ from pennon.leaf.schema.schema_widening import (
     widened,
     with_replaced,
 )
+from pennon.spec.column_defaults import INITIAL_DEFAULT
 from pennon.spec.schema import NamespaceSchema, children_of, field_id_of
-from pennon.spec.write_order import INITIAL_DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -44,7 +44,7 @@ from pennon.leaf.write.incoming_rows import (
 from pennon.manifest import Snapshot
 from pennon.manifest.format.names import canonical_bytes
 from pennon.manifest.table_identity import check_same_table, table_id
-from pennon.spec.write_order import WriteOrder
+from pennon.spec.write_properties import WriteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -37,9 +37,10 @@ from pennon.manifest.format.column_statistics import RECORDED_ORDER, recorded_or
 from pennon.manifest.format.rows import TABLE
 from pennon.spec import NamespaceSchema, PartitionSpec
 from pennon.spec.arrow_json import object_or_empty
+from pennon.spec.column_defaults import INITIAL_DEFAULT, initial_default
 from pennon.spec.column_names import text_of_value
 from pennon.spec.schema import field_id_of
-from pennon.spec.write_order import INITIAL_DEFAULT, WriteOrder, initial_default
+from pennon.spec.write_properties import WriteOrder
 
 __all__ = ["LeafCheck"]
 

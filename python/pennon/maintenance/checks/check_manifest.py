@@ -1,6 +1,4 @@
-"""The columns and rows of ``__manifest`` against the specification.
-
-``pennon check``: every rule of the specification against the files of a namespace.
+"""``pennon check``: every rule of the specification; here those of the rows of ``__manifest``.
 
 Nothing is repaired, and nothing stops the check but a manifest that cannot be opened: what is
 damaged is reported, and the rest is checked as far as it can be understood.
@@ -58,7 +56,7 @@ from pennon.manifest.repair import properties_in_schema
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.spec.partition_spec import is_same_kind
 from pennon.spec.schema import children_of, field_id_of
-from pennon.spec.write_order import WriteOrder
+from pennon.spec.write_properties import WriteOrder
 from pennon.transforms.expression_checks import check_constant, check_expression
 
 __all__ = ["CHECK", "check"]

@@ -5,7 +5,7 @@
 | ``schema``, ``partition_spec_v<N>`` | JSON text, as the specification has them |
 | ``pennon.salt`` | 32 hexadecimal digits: the secret that partition names are derived with |
 | ``pennon.transaction`` | ``strong`` or ``weak``: what new writes do; while that changes they are
-  refused, and it is ``changing to`` and what ``manifest/format/properties.py`` has |
+  refused, and it is ``changing to`` and what is said below |
 | ``pennon.comment`` | the table's comment |
 | ``pennon.turn`` | which commit others let through, and until when: ``commits/root_change.py`` |
 | ``pennon.property.<name>`` | a table property of the user |
@@ -17,10 +17,9 @@ columns it does not know. It refuses to change (and still reads) a manifest whos
 a decimal number, have a bit that it does not know. Bit 62 is Pennon's and says: "this manifest has
 partition columns and ``read_version``; who writes it has to keep them".
 
-What ``pennon.transaction`` says while writers are kept away: why, who does it, and how long.
-
-The text is ``changing to``, the target, a name drawn for this one change, and a JSON object. A
-process that is killed leaves it behind, and whoever writes next has to see that nobody will end it:
+While writers are kept away, ``pennon.transaction`` says why, who does it, and how long: it is
+``changing to``, the target, a name drawn for this one change, and a JSON object. A process that is
+killed leaves it behind, and whoever writes next has to see that nobody will end it:
 
 * where it ran on this machine, by its process, which is gone;
 * else by the time, of which it uses the first half only where nothing would refuse it later. Who

@@ -1,6 +1,6 @@
 """Aggregates that are exactly Spark's.
 
-NULL rules: NULLs are left out; a sum of nothing is NULL.
+NULL rules: NULLs are left out, and so is a pair in which one is; what is made of nothing is NULL.
 
 | DataFusion | Spark | guard |
 |---|---|---|
@@ -8,13 +8,6 @@ NULL rules: NULLs are left out; a sum of nothing is NULL.
 | sums of decimals wrap beyond 38 digits | an error (ANSI), or NULL | sum in 76 digits |
 | a group's extreme of floats starts at the greatest finite one | at nothing | infinities apart |
 | any NaN, by ``<``, leaves it as it is | NaN is the greatest | counted apart |
-
-How the numbers of a group are distributed: variances, correlations and percentiles, as in Spark.
-
-NULL rules: NULLs are left out, and so is a pair in which one is; nothing has none of these.
-
-| DataFusion | Spark | guard |
-|---|---|---|
 | the variance of one value is 0 | NaN of what is not finite | the difference of two averages |
 | the correlation of one value is one | NULL | made of covariance and variances |
 | a percentile has the type of its values | a DOUBLE, interpolated | values are sorted, two read |

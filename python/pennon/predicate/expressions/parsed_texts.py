@@ -1,4 +1,4 @@
-r"""Texts read as numbers, booleans, dates and timestamps: by a cast of Spark, or by a pattern.
+r"""Texts read as values, by a cast of Spark or by a pattern; and Java's patterns in Rust.
 
 NULL rules: NULL stays NULL.
 
@@ -13,9 +13,8 @@ NULL rules: NULL stays NULL.
 Declined: texts as decimals, whose digits Java takes from Unicode, and as FLOATs; texts as
 timestamps without a pattern, which may end with the name of a zone.
 
-Java's regular expressions that Rust's engine matches alike, written for it.
-
-Both take the first alternative that leads to a match, and as much as they can.
+Regular expressions are written for Rust's engine where it matches them alike. Both take the first
+alternative that leads to a match, and as much as they can.
 
 | Rust | Java | guard |
 |---|---|---|

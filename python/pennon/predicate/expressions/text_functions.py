@@ -1,6 +1,7 @@
 """Functions of texts that are exactly Spark's.
 
-NULL rules: every function gives NULL for NULL, ``||`` and CONCAT included.
+NULL rules: every function gives NULL for NULL, ``||`` and CONCAT included; a part
+that there is not is NULL, or empty.
 
 | DataFusion | Spark | guard |
 |---|---|---|
@@ -11,13 +12,6 @@ NULL rules: every function gives NULL for NULL, ``||`` and CONCAT included.
 | lengths are BIGINT | INT | cast |
 | upper and lower know no language | that of the JVM's locale | declined in those with own cases |
 | lpad, rpad and translate count graphemes | code points | made of parts |
-
-Parts of texts between separators.
-
-NULL rules: every function gives NULL for NULL; a part that there is not is NULL, or empty.
-
-| DataFusion | Spark | guard |
-|---|---|---|
 | substr_index looks behind what it found | behind its first character | single characters |
 | split_part gives an empty text for no part | NULL, or an error (ANSI) | separators are counted |
 """

@@ -7,9 +7,8 @@ Spark computes an operand of AND and OR, and a branch of CASE, only where the ot
 result open. DataFusion may compute all of them, so what can be an error there is written as a
 CASE of numbers, which it leaves as it is.
 
-Columns of nested types: which pass through a query as they are, and the fields of structs.
-
-NULL rules: a field of a NULL struct is NULL.
+Columns of nested types pass through a query as they are; of structs fields are read, too, and a
+field of a NULL struct is NULL.
 
 | DataFusion | Spark | guard |
 |---|---|---|

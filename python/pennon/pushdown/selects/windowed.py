@@ -1,4 +1,4 @@
-"""Writes window functions as DataFusion computes them.
+"""Writes window functions, and which rows around one they see, as DataFusion computes them.
 
 NULL rules: NULLs stand where Spark's order says, and are one partition. Aggregates leave NULLs out;
 ``lag``, ``lead``, ``first_value``, ``last_value`` and ``nth_value`` give them as they stand.
@@ -21,9 +21,7 @@ Which of the rows that an order holds equal comes first is open in Spark as well
 evaluate a window whose result says it (``division.py``). Declined: FILTER, and an order by
 literals.
 
-Writes which rows around one a function of a window sees.
-
-NULL rule: rows whose order is NULL are near each other and near no other row.
+Of frames: rows whose order is NULL are near each other and near no other row.
 
 | DataFusion | Spark | guard |
 |---|---|---|

@@ -20,8 +20,8 @@ from pennon.manifest import Snapshot
 from pennon.manifest.commits.commit_lookup import is_rewritten
 from pennon.manifest.format.rows import PARTITION_PREFIX
 from pennon.manifest.versions.history import history
+from pennon.spec.column_defaults import INITIAL_DEFAULT
 from pennon.spec.schema import children_of
-from pennon.spec.write_order import INITIAL_DEFAULT
 from pennon.transaction.concurrency.outcome import Conflicted
 from pennon.transaction.staging.staged import (
     Append,

@@ -18,7 +18,7 @@ from pennon.plan import Join, Opaque
 from pennon.planning.scan_plan import mergeable_scans
 from pennon.pushdown import FragmentMode
 from pennon.pushdown.division import derived_for
-from pennon.spec.write_order import WRITE_ORDER
+from pennon.spec.write_properties import WRITE_ORDER
 from pennon.worker.messages.scan_messages import (
     ColumnPath,
     ComputedKey,

@@ -1,40 +1,31 @@
-"""The write order of a table: the columns by which every write sorts the rows of a leaf.
+"""The table properties that say how rows are written: order, compression, copies, isolation.
 
-It is the table property ``write.order``, in the words of ORDER BY: ``id ASC NULLS FIRST``. As in
-Spark, ASC and NULLS FIRST stand for themselves, and DESC brings NULLS LAST.
-
-A type is orderable where Pennon orders its values exactly as Spark does: NaN is the greatest and
-equal to itself, -0.0 equals 0.0, texts and binary go by their unsigned bytes. Nested columns and
-transforms are no part of an order.
-
-The value that older rows have in a column that was added with a DEFAULT.
-
-It stands as JSON in the column's metadata under ``pennon:initial_default`` and never changes but
-for the column's type; what later rows get by default is another key, Spark's ``CURRENT_DEFAULT``.
-A leaf that has the column states its own values: the default is for leaves that lack it. Other
-readers know nothing of it and see NULL there.
-
-| type | JSON |
-|---|---|
-| boolean, integer, text | as JSON has them |
-| float | a number, or ``"NaN"``, ``"Infinity"``, ``"-Infinity"`` |
-| decimal | its digits as text |
-| binary | hexadecimal text |
-| date, timestamp | days, or the type's unit, since the epoch |
-| struct | an object by name; list: an array; map: ``{"keys": […], "values": […]}`` |
-
-How a table's files are compressed is the table property ``write.compression``: a codec for all
-columns, columns with a codec each, or both: ``lz4, comment zstd``. The last one that names a column
-counts. Lance takes it from the metadata of a field; columns with fields below have none.
+``write.order``
+    The columns by which every write sorts the rows of a leaf, in the words of ORDER BY:
+    ``id ASC NULLS FIRST``. As in Spark, ASC and NULLS FIRST stand for themselves, and DESC brings
+    NULLS LAST. A type is orderable where Pennon orders its values exactly as Spark does: NaN is the
+    greatest and equal to itself, -0.0 equals 0.0, texts and binary go by their unsigned bytes.
+    Nested columns and transforms are no part of an order.
+``write.compression``
+    A codec for all columns, columns with a codec each, or both: ``lz4, comment zstd``. The last one
+    that names a column counts. Lance takes it from the metadata of a field; columns with fields
+    below have none.
+``write.delete.mode``, ``write.update.mode``, ``write.merge.mode``
+    Iceberg's. By ``merge-on-read``, the default, rows that go are marked as gone in their
+    fragments; by ``copy-on-write`` their fragments are written anew without them, so that no reader
+    has to leave rows out. New rows are written beside them either way.
+``write.isolation``, and ``write.<command>.isolation-level`` before it
+    By ``serializable``, the default, a change of rows stands only where no other commit changed
+    anything that its statement read, so it is as if it had run alone. By ``snapshot`` it stands
+    where no other commit changed the rows that it replaces. Rows that others append meanwhile are
+    not looked at, so two statements may both insert a key that both missed.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import sqlglot
@@ -42,14 +33,15 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from pennon.errors import (
-    InvalidArrowJson,
     PennonError,
+    RowChangeModeRefused,
+    UnknownIsolation,
     WriteOrderColumnNotFound,
     WriteOrderSyntax,
     WriteOrderTypeNotSupported,
 )
 from pennon.predicate.parse import SparkSql
-from pennon.spec.arrow_json import text_of
+from pennon.settings import ISOLATION, ROW_COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,154 +49,16 @@ if TYPE_CHECKING:
     from pennon.spec.schema import NamespaceSchema, SchemaField
 
 __all__ = [
-    "INITIAL_DEFAULT",
+    "SERIALIZABLE",
     "WRITE_ORDER",
     "OrderColumn",
     "WriteOrder",
+    "check_isolation",
+    "check_row_change_modes",
     "codecs",
-    "initial_default",
-    "value_from_json",
-    "value_to_json",
-    "with_initial_default",
+    "is_copy_on_write",
+    "isolation",
 ]
-
-_CODECS: Final = ("lz4", "zstd", "none")
-
-
-def codecs(text: str, schema: pa.Schema) -> tuple[dict[str, str], list[str]]:
-    """Read which codec each column has.
-
-    Args:
-        text: The property.
-        schema: The table's columns.
-
-    Returns:
-        The codecs by column, and the parts of the text that name no codec or no column.
-
-    Example:
-        >>> columns = pa.schema({"id": pa.int64(), "comment": pa.string()})
-        >>> codecs("lz4, comment zstd, note lz4", columns)
-        ({'id': 'lz4', 'comment': 'zstd'}, ['note lz4'])
-    """
-    chosen: dict[str, str] = {}
-    wrong: list[str] = []
-    for part in filter(None, map(str.strip, text.split(","))):
-        name, _, codec = part.rpartition(" ")
-        name, codec = name.strip().strip("`"), codec.lower()
-        if codec in _CODECS and (not name or name in schema.names):
-            chosen |= dict.fromkeys([name] if name else schema.names, codec)
-        else:
-            wrong.append(part)
-    return chosen, wrong
-
-
-INITIAL_DEFAULT: Final = b"pennon:initial_default"
-
-
-def initial_default(column: pa.Field) -> pa.Scalar | None:
-    """Give what rows of leaves without the column have there; None for NULL.
-
-    Raises:
-        InvalidArrowJson: The kept text is no value of the column's type.
-
-    Example:
-        >>> initial_default(with_initial_default(pa.field("n", pa.int32()), pa.scalar(5)))
-        <pyarrow.Int32Scalar: 5>
-    """
-    text = (column.metadata or {}).get(INITIAL_DEFAULT)
-    if text is None:
-        return None
-    try:
-        return pa.scalar(_from_json(json.loads(text), column.type), column.type)
-    except (ValueError, TypeError, KeyError, ArithmeticError) as error:
-        raise InvalidArrowJson(
-            where=f"the initial default of column '{column.name}'",
-            actual=text.decode(errors="replace"),
-            expected=f"a value of {column.type}",
-        ) from error
-
-
-def with_initial_default(column: pa.Field, value: pa.Scalar | None) -> pa.Field:
-    """Keep a value in a column's metadata, in the column's type; None or NULL takes it away."""
-    metadata = {
-        key: entry for key, entry in (column.metadata or {}).items() if key != INITIAL_DEFAULT
-    }
-    if value is not None and value.is_valid:
-        kept = value if value.type.equals(column.type) else value.cast(column.type)
-        metadata[INITIAL_DEFAULT] = text_of(value_to_json(kept)).encode()
-    return column.with_metadata(metadata or None)
-
-
-def value_from_json(written: object, column: pa.Field) -> pa.Scalar:
-    """Read a value in the form that is kept; it raises what ``initial_default`` lists."""
-    kept = column.with_metadata({INITIAL_DEFAULT: text_of(written).encode()})
-    value = initial_default(kept)
-    return pa.scalar(None, column.type) if value is None else value
-
-
-def value_to_json(value: pa.Scalar) -> object:
-    """Write a value in the form that is kept; None for NULL."""
-    data_type = value.type
-    if not value.is_valid:
-        return None
-    if pa.types.is_dictionary(data_type):
-        return value_to_json(value.cast(data_type.value_type))
-    if pa.types.is_struct(data_type):
-        return {child.name: value_to_json(value[at]) for at, child in enumerate(data_type)}
-    if pa.types.is_map(data_type):
-        entries = value.values
-        return {
-            "keys": [value_to_json(entry) for entry in entries.field(0)],
-            "values": [value_to_json(entry) for entry in entries.field(1)],
-        }
-    if hasattr(data_type, "value_field"):
-        return [value_to_json(element) for element in value.values]
-    if pa.types.is_floating(data_type):
-        number = float(value.as_py())
-        return number if number - number == 0 else _SPELLED.get(number, "NaN")
-    if pa.types.is_decimal(data_type):
-        return f"{value.as_py():f}"
-    if pa.types.is_temporal(data_type):
-        return int(value.cast(_storage(data_type)).as_py())
-    plain = value.as_py()
-    return plain.hex() if isinstance(plain, bytes) else plain
-
-
-_SPELLED: Final[Mapping[float, str]] = {float("inf"): "Infinity", float("-inf"): "-Infinity"}
-
-
-def _from_json(written: object, data_type: pa.DataType) -> object:
-    """Give what ``pa.scalar`` makes a value of the type from."""
-    if written is None:
-        return None
-    if pa.types.is_dictionary(data_type):
-        return _from_json(written, data_type.value_type)
-    if pa.types.is_struct(data_type):
-        fields = cast("dict[str, object]", written)
-        return {child.name: _from_json(fields.get(child.name), child.type) for child in data_type}
-    if pa.types.is_map(data_type):
-        entries = cast("dict[str, list[object]]", written)
-        keys = [_from_json(key, data_type.key_type) for key in entries["keys"]]
-        values = [_from_json(value, data_type.item_type) for value in entries["values"]]
-        return list(zip(keys, values, strict=True))
-    if hasattr(data_type, "value_field"):
-        return [
-            _from_json(element, data_type.value_type) for element in cast("list[object]", written)
-        ]
-    if pa.types.is_floating(data_type):
-        return float(cast("float", written))
-    if pa.types.is_decimal(data_type):
-        return Decimal(cast("str", written))
-    if pa.types.is_temporal(data_type):
-        return pa.scalar(cast("int", written), _storage(data_type)).cast(data_type)
-    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type):
-        return bytes.fromhex(cast("str", written))
-    return written
-
-
-def _storage(data_type: pa.DataType) -> pa.DataType:
-    return pa.int32() if data_type.bit_width == pa.int32().bit_width else pa.int64()
-
 
 WRITE_ORDER: Final = "write.order"
 
@@ -403,3 +257,116 @@ def _column(text: str, tree: exp.Expr) -> tuple[str, OrderColumn]:
     return column.name, OrderColumn(
         column.name, is_descending, not is_descending if nulls_first is None else bool(nulls_first)
     )
+
+
+_CODECS: Final = ("lz4", "zstd", "none")
+
+
+def codecs(text: str, schema: pa.Schema) -> tuple[dict[str, str], list[str]]:
+    """Read which codec each column has.
+
+    Args:
+        text: The property.
+        schema: The table's columns.
+
+    Returns:
+        The codecs by column, and the parts of the text that name no codec or no column.
+
+    Example:
+        >>> columns = pa.schema({"id": pa.int64(), "comment": pa.string()})
+        >>> codecs("lz4, comment zstd, note lz4", columns)
+        ({'id': 'lz4', 'comment': 'zstd'}, ['note lz4'])
+    """
+    chosen: dict[str, str] = {}
+    wrong: list[str] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, codec = part.rpartition(" ")
+        name, codec = name.strip().strip("`"), codec.lower()
+        if codec in _CODECS and (not name or name in schema.names):
+            chosen |= dict.fromkeys([name] if name else schema.names, codec)
+        else:
+            wrong.append(part)
+    return chosen, wrong
+
+
+_MERGE_ON_READ: Final = "merge-on-read"
+_COPY_ON_WRITE: Final = "copy-on-write"
+
+
+def is_copy_on_write(properties: Mapping[str, str], command: str | None) -> bool:
+    """Whether fragments are copied without the rows that go.
+
+    Args:
+        properties: The table's properties.
+        command: ``delete``, ``update`` or ``merge``; None where no statement of its own asks.
+
+    Raises:
+        RowChangeModeRefused: The property has a value that it cannot have.
+
+    Example:
+        >>> is_copy_on_write({"write.merge.mode": "Copy-On-Write"}, "merge")
+        True
+        >>> is_copy_on_write({"write.merge.mode": "copy-on-write"}, "delete")
+        False
+    """
+    name = f"write.{command}.mode"
+    value = properties.get(name, _MERGE_ON_READ)
+    if command not in ROW_COMMANDS or value.lower() == _MERGE_ON_READ:
+        return False
+    if value.lower() == _COPY_ON_WRITE:
+        return True
+    raise RowChangeModeRefused(property=name, value=value)
+
+
+def check_row_change_modes(properties: Mapping[str, str]) -> None:
+    """Check how DELETE, UPDATE and MERGE are to change rows, where properties are set.
+
+    Args:
+        properties: The table's properties, as they are to be.
+
+    Raises:
+        RowChangeModeRefused: A property has a value that it cannot have.
+
+    Example:
+        >>> check_row_change_modes({"write.delete.mode": "Merge-On-Read"})
+    """
+    for command in ROW_COMMANDS:
+        is_copy_on_write(properties, command)
+
+
+SERIALIZABLE: Final = "serializable"
+SNAPSHOT: Final = "snapshot"
+
+
+def isolation(properties: Mapping[str, str], command: str | None = None) -> str:
+    """Read the isolation of a table's row-level changes.
+
+    Args:
+        properties: The table's properties.
+        command: ``delete``, ``update`` or ``merge``; None where no statement of its own asks.
+
+    Raises:
+        UnknownIsolation: The property has another value.
+
+    Example:
+        >>> isolation({}), isolation({"write.isolation": "SNAPSHOT"})
+        ('serializable', 'snapshot')
+        >>> isolation({"write.merge.isolation-level": "snapshot"}, "merge")
+        'snapshot'
+    """
+    own = f"write.{command}.isolation-level"
+    name = own if own in properties else ISOLATION.name
+    value = properties.get(name, SERIALIZABLE).lower()
+    if value not in (SERIALIZABLE, SNAPSHOT):
+        raise UnknownIsolation(property=name, value=value)
+    return value
+
+
+def check_isolation(properties: Mapping[str, str]) -> None:
+    """Check the isolation of all statements, where properties are set.
+
+    Raises:
+        UnknownIsolation: A property has another value.
+    """
+    for command in (None, *ROW_COMMANDS):
+        isolation(properties, command)

@@ -1,16 +1,20 @@
-"""``pennon adopt``: existing Lance datasets become partitions where they are.
+"""``pennon adopt``: existing Lance datasets become partitions where they are, or their rows do.
 
-No row is copied. A dataset's rows must all have one partition tuple; values that the caller or a
-``column=value`` path states are checked against the rows. The namespace's field ids are stated on
-the dataset's fields (a commit of its metadata), then the manifest records it. Upstream's readers
-find a leaf at a location relative to the namespace only, so a dataset elsewhere is moved on
-request, or refused.
+Without ``--split`` no row is copied. A dataset's rows must all have one partition tuple; values
+that the caller or a ``column=value`` path states are checked against the rows. The namespace's
+field ids are stated on the dataset's fields (a commit of its metadata), then the manifest records
+it. Upstream's readers find a leaf at a location relative to the namespace only, so a dataset
+elsewhere is moved on request, or refused.
+
+With it the rows are copied to the partitions that they belong to, and the datasets stay as they
+are, wherever they lie. Everything is written first and becomes visible in one commit, new
+partitions and those that were there alike.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,45 +26,43 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching.lance_sessions import file_session, lance_options
+from pennon.catalog.configured_catalog import stated_place
 from pennon.errors import AdoptionRefused, LeafTypeMismatch
-from pennon.leaf import LeafSource
+from pennon.leaf import LeafSource, StagedPartition, WriteTarget, write_partitions
 from pennon.leaf.schema.file_layout import NamedColumns, columns_by_name, state_ids
 from pennon.leaf.write.leaf_commit import LeafCommit, stop_auto_cleanup
-from pennon.maintenance.calls.procedure_declaration import Column
+from pennon.maintenance.calls.procedure_declaration import Arguments, Column, Procedure, columns_of
 from pennon.maintenance.leaves.chosen_leaves import RowValues, differs, is_same_value
 from pennon.maintenance.leaves.leaf_files import Progress, no_progress
+from pennon.maintenance.recovered_tuple import MixedTuples, NoRows, recovered_tuple
 from pennon.manifest import (
     ConcurrentChange,
     LeafChange,
     LeafName,
     ManifestCommitted,
     Snapshot,
+    StorageOptions,
     commit_leaves,
     leaf_name,
 )
 from pennon.manifest.dataset.storage import MANIFEST, storage_failure
+from pennon.manifest.format.rows import PARTITION_PREFIX
 from pennon.manifest.table_identity import STRONG, WEAK, check_mode
 from pennon.predicate.dialect import DataFusion
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
-from pennon.spec.column_names import path_values, python_rows, value_of_text
+from pennon.spec.column_defaults import INITIAL_DEFAULT
+from pennon.spec.column_names import path_values, value_of_text
 from pennon.spec.partition_spec import leaf_prefix
-from pennon.spec.write_order import INITIAL_DEFAULT
+from pennon.transaction import Committed, Conflicted, Retryable, Transaction
 from pennon.transaction.staging.staged import partition_text
 from pennon.transforms.registry import expression
 
-__all__ = [
-    "Adopted",
-    "MixedTuples",
-    "NoRows",
-    "OneTuple",
-    "adopt",
-    "checked_columns",
-    "datasets_below",
-    "opened",
-    "recovered_tuple",
-    "refused",
-    "tuple_of_rows",
-]
+__all__ = ["ADOPT", "Adopted", "Adoption", "adopt", "adopt_or_split", "split_datasets"]
+
+_VERSIONS: Final = "_versions"
+_ATTEMPTS: Final = 5
+# Rows are sorted by partition within so many bytes: more means fewer, larger fragments.
+_BYTES_AT_ONCE: Final = 128 << 20
 
 
 # Partition values as text: from the caller, or from ``column=value`` parts of a path.
@@ -114,151 +116,6 @@ def _derived(
         arrays.append(pa.array([value], source.field.type))
     sql = field.derivation.expression([array.type for array in arrays])
     return expression(sql, data_type).apply(arrays)[0]
-
-
-# The one partition tuple of a dataset's rows, or the two rows that contradict each other.
-
-
-@dataclass(frozen=True, slots=True)
-class RowTuple:
-    """A row and its partition values.
-
-    Args:
-        number: Its position, from 0.
-        sources: The source columns of the row, as text.
-        values: Its partition values by field id.
-    """
-
-    number: int
-    sources: str
-    values: Mapping[str, pa.Scalar]
-
-    def __str__(self) -> str:
-        return f"row {self.number} ({self.sources}) has {partition_text(self.values)}"
-
-
-@dataclass(frozen=True, slots=True)
-class OneTuple:
-    """All rows have the same partition values."""
-
-    values: Mapping[str, pa.Scalar]
-    num_rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class MixedTuples:
-    """Two rows have different partition values."""
-
-    first: RowTuple
-    other: RowTuple
-
-
-@dataclass(frozen=True, slots=True)
-class NoRows:
-    """There is no row to compute a partition value from."""
-
-
-def tuple_of_rows(
-    rows: RowValues, batches: Iterable[pa.RecordBatch]
-) -> OneTuple | MixedTuples | NoRows:
-    """Find the partition tuple that all rows have; reading stops at the first contradiction.
-
-    Args:
-        rows: Computes the values.
-        batches: The source columns.
-    """
-    first: RowTuple | None = None
-    num_rows = 0
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        values = rows.of(batch)
-        if first is None:
-            first = _row(batch, values, 0, 0)
-        mask = pa.repeat(pa.scalar(value=False), batch.num_rows)
-        for name, column in values.items():
-            mask = pc.or_(mask, differs(column, pa.repeat(first.values[name], batch.num_rows)))
-        other = pc.index(mask, value=True).as_py()
-        if other >= 0:
-            return MixedTuples(first, _row(batch, values, other, num_rows))
-        num_rows += batch.num_rows
-    return NoRows() if first is None else OneTuple(first.values, num_rows)
-
-
-def _row(batch: pa.RecordBatch, values: Mapping[str, pa.Array], at: int, before: int) -> RowTuple:
-    sources = python_rows(batch.slice(at, 1))[0]
-    text = ", ".join(f"{name} {'NULL' if v is None else v}" for name, v in sources.items())
-    return RowTuple(before + at, text, {name: column[at] for name, column in values.items()})
-
-
-# The partition tuple of a dataset's rows: from the ends of its source columns, else row by row.
-#
-# A transform that never decreases has one value where it has the same for the smallest and the
-# greatest source value. A month, day or hour does not increase for ever, but between two times of
-# one month (day, hour) it is the same. Everything else, and columns with NULLs, is scanned.
-
-
-def recovered_tuple(
-    dataset: lance.LanceDataset, rows: RowValues
-) -> OneTuple | MixedTuples | NoRows:
-    """Find the partition tuple of a dataset.
-
-    Args:
-        dataset: The dataset.
-        rows: Computes the values of its rows.
-
-    Returns:
-        The tuple, or two rows that contradict each other.
-    """
-    return _from_ends(dataset, rows) or tuple_of_rows(rows, rows.scan(dataset))
-
-
-def _from_ends(dataset: lance.LanceDataset, rows: RowValues) -> OneTuple | None:
-    if not rows.fields or not all(_is_ordered(field, rows) for field in rows.fields):
-        return None
-    ends: dict[str, pa.Array] = {}
-    num_rows = 0
-    try:
-        for batch in rows.scan(dataset):
-            num_rows += batch.num_rows
-            for name, array in zip(batch.schema.names, batch.columns, strict=True):
-                if array.null_count:
-                    return None
-                both = pc.min_max(array)
-                here = pa.array([both["min"], both["max"]], array.type)
-                ends_so_far = ends.get(name)
-                if ends_so_far is not None:
-                    wider = pc.min_max(pa.concat_arrays([ends_so_far, here]))
-                    here = pa.array([wider["min"], wider["max"]], array.type)
-                ends[name] = here
-    except pa.ArrowNotImplementedError:
-        return None
-    if not ends:
-        return None
-    table = pa.table(ends)
-    values = rows.of(table)
-    if any(least != greatest for least, greatest in values.values()):
-        return None
-    for field in rows.fields:
-        ends_of_field = rows.source(table, field.source_ids[0])
-        first, last = field.derivation.monotone_values(ends_of_field)
-        if first != last:
-            return None
-    return OneTuple({name: least for name, (least, _) in values.items()}, num_rows)
-
-
-def _is_ordered(partition_field: PartitionField, rows: RowValues) -> bool:
-    if not partition_field.derivation.has_monotone_values:
-        return False
-    source = rows.schema.field_by_id(partition_field.source_ids[0])
-    # NaN is no end of a column of floats.
-    return (
-        source is not None and len(source.path) == 1 and not pa.types.is_floating(source.field.type)
-    )
-
-
-_VERSIONS: Final = "_versions"
-_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -605,4 +462,155 @@ def _commit(
                 _check_apart(now, candidates)
     raise refused(
         snapshot, candidates[0].source, "other writers changed the table meanwhile", "Run it again"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """Datasets that are partitions now.
+
+    Args:
+        version: The version of the table afterwards.
+        leaves: A report per dataset and partition.
+    """
+
+    version: int
+    leaves: Sequence[Adopted]
+
+
+def adopt_or_split(
+    location: str,
+    storage_options: StorageOptions | None = None,
+    *,
+    path: str,
+    partition_values: Mapping[str, str] | None = None,
+    move: bool = False,
+    split: bool = False,
+    progress: Progress = no_progress,
+) -> Adoption:
+    """Adopt datasets where they are, or copy their rows into their partitions.
+
+    Args:
+        location: The namespace.
+        storage_options: Given to Lance.
+        path: A Lance dataset, or a folder with several below it.
+        partition_values: Their partition values, by partition field or source column.
+        move: Whether to move the datasets into the namespace.
+        split: Whether to copy their rows, each into the partition that it belongs to.
+        progress: Told after every dataset.
+
+    Raises:
+        AdoptionRefused: As `adopt` and `split_datasets`; or what only one of them takes was given
+            to the other.
+    """
+    snapshot = Snapshot.open(location, storage_options=storage_options)
+    place, values = stated_place(path), partition_values or {}
+    if not split:
+        leaves = adopt(snapshot, place, values, move=move, progress=progress)
+    elif values or move:
+        given = "values" if values else "move"
+        why = f"{given} cannot be given with split, which copies each row to its own partition"
+        raise refused(snapshot, place, why, f"Leave out {given} or split")
+    else:
+        leaves = split_datasets(snapshot, place, progress=progress)
+    return Adoption(leaves[0].version if leaves else snapshot.version, leaves)
+
+
+def _said(location: str, done: Adoption, arguments: Arguments) -> Iterator[str]:
+    for leaf in done.leaves:
+        yield f"{leaf.dataset}: {leaf.values}, {leaf.num_rows} rows, leaf {leaf.object_id}"
+    what = "partitions written" if arguments.get("split") else "adopted"
+    yield f"{location} is at version {done.version}, {len(done.leaves)} {what}"
+
+
+ADOPT: Final = Procedure(
+    adopt_or_split,
+    "Take an existing Lance dataset, or a folder of them, into a table.",
+    columns_of(Adopted),
+    rows="leaves",
+    name="adopt",
+    renews_table=True,
+    command="adopt",
+    options={"table": "--into", "partition_values": "--values"},
+    said=_said,
+)
+
+
+def split_datasets(
+    snapshot: Snapshot, path: str, *, progress: Progress = no_progress
+) -> list[Adopted]:
+    """Copy the rows of the datasets at or below a path into their partitions, in one commit.
+
+    Args:
+        snapshot: The newest snapshot of the namespace.
+        path: A dataset, or a folder with datasets below it.
+        progress: Told after every dataset that was written.
+
+    Returns:
+        One report per dataset and partition; ``location`` is the partition's.
+
+    Raises:
+        AdoptionRefused: There is no dataset, or one whose columns do not fit; nothing is visible.
+        PennonError: A value does not fit, or another writer was in the way each time.
+
+    Spec: "Partition Expression", "Commit Behavior".
+    """
+    paths = datasets_below(path, snapshot.storage_options)
+    if not paths:
+        raise refused(snapshot, path, "there is no Lance dataset", "Check the path")
+    datasets = [opened(snapshot, directory) for directory in paths]
+    for source, dataset in zip(paths, datasets, strict=True):
+        checked_columns(snapshot, source, dataset)
+    target = WriteTarget(
+        snapshot.location,
+        snapshot.version,
+        snapshot.current_spec.spec_version,
+        snapshot.storage_options,
+    )
+    transaction = Transaction(snapshot)
+    written: list[tuple[str, StagedPartition]] = []
+    with ExitStack() as undo:
+        undo.callback(lambda: transaction.abort([part for _, part in written]))
+        for at, (source, dataset) in enumerate(zip(paths, datasets, strict=True), 1):
+            written += [(source, part) for part in write_partitions(_chunks(dataset), target)]
+            progress("datasets written", at, len(paths))
+        transaction.append([part for _, part in written])
+        version = _rows_committed(snapshot, path, transaction)
+        undo.pop_all()
+    return [_report(source, part, version) for source, part in written]
+
+
+def _chunks(dataset: lance.LanceDataset) -> Iterator[pa.RecordBatch]:
+    """Read rows in pieces that are large, since each makes a fragment per partition."""
+    gathered: list[pa.RecordBatch] = []
+    for batch in LeafSource(dataset).stored_batches():
+        gathered.append(batch)
+        if sum(piece.nbytes for piece in gathered) >= _BYTES_AT_ONCE:
+            yield from _joined(gathered)
+            gathered = []
+    yield from _joined(gathered)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    return pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
+
+
+def _rows_committed(snapshot: Snapshot, path: str, transaction: Transaction) -> int:
+    for _ in range(_ATTEMPTS):
+        match transaction.commit():
+            case Committed(version):
+                return version
+            case Conflicted(partition, reason):
+                why = f"another writer changed partition {partition} meanwhile: {reason}"
+                raise refused(snapshot, path, why, "Run it again")
+            case Retryable():
+                continue
+    raise refused(snapshot, path, "other commits came first each time", "Run it again")
+
+
+def _report(source: str, part: StagedPartition, version: int) -> Adopted:
+    names = (name.removeprefix(PARTITION_PREFIX) for name in part.values.schema.names)
+    values = dict(zip(names, (column[0] for column in part.values.columns), strict=True))
+    return Adopted(
+        source, part.object_id, part.location, partition_text(values), part.num_rows, version
     )

@@ -1,1 +1,0 @@
-"""Existing datasets become partitions, where they are or row by row."""
