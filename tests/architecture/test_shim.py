@@ -14,7 +14,7 @@ JAVA = sorted(SHIM.rglob("*.java"))
 
 # Without comments and imports. What Spark demands to be a JVM class was about this much.
 # To it came what Spark asks in the JVM alone: JDBC's questions, and plans of searches.
-MOST_LINES_OF_JAVA = 8_550
+MOST_LINES_OF_JAVA = 8_430
 # The format's words: what a Java class must not know.
 FORMAT_WORDS = ("__manifest", "partition_field_", "partition_spec_v", "read_version", "dataset$")
 # A table begins its write, which knows whose it is; a failure of the worker is one of Spark's,

@@ -16,7 +16,7 @@ import pytest
 import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.alter import alter_table
-from pennon.catalog.ddl.table_statement import STATEMENT
+from pennon.catalog.ddl.statements import STATEMENT
 from pennon.cli import main
 from pennon.errors import (
     BranchesNotSupported,

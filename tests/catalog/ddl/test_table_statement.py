@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from pennon.catalog.ddl.statement_advice import not_supported
+from pennon.catalog.ddl.statements import STATEMENT, not_supported, rewritten
 from pennon.catalog.ddl.table_statement import OrderChange, statement_of
 from pennon.catalog.partitioning import FieldChange
 from pennon.errors import PartitionFieldSyntax, WriteOrderSyntax
@@ -106,3 +108,36 @@ def test_several_partition_fields_are_answered_with_the_statement_for_one(action
 def test_write_without_an_order_is_refused(text: str) -> None:
     with pytest.raises(WriteOrderSyntax):
         statement_of(text)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("VACUUM a.b RETAIN 168 HOURS", [(0, 7, "a.b", "ALTER TABLE a.b SET {VACUUM}")]),
+        (
+            "BEGIN SHOW PARTITIONS t; ALTER TABLE `t` DROP TAG q1; END",
+            [
+                (1, 4, "t", "SELECT name AS partition FROM {}.partitions WHERE name IS NOT NULL"),
+                (8, 11, "`t`", "SET {DROP%20TAG%20q1}"),
+            ],
+        ),
+        ("CREATE INDEX i ON TABLE t (v)", [(0, 9, "t", "SET {CREATE%20INDEX%20i%20(v)}")]),
+        ("SHOW PARTITIONS t PARTITION (k = f(1, -2), l == :x)", [(0, 20, "t", "")]),
+        ("SHOW PARTITIONS t PARTITION ( k = 1 OR true )", []),
+        ("SHOW PARTITIONS t PARTITION ( k = ( 1 )", []),
+        ("ALTER TABLE t RENAME TO u", []),
+        ("CREATE TABLE t ( VACUUM INT )", []),
+        ("DESCRIBE t", []),
+        ("ALTER TABLE", []),
+        ("", []),
+    ],
+)
+def test_statements_are_found_among_the_tokens_of_a_text(
+    sql: str, expected: list[tuple[int, int, str, str]]
+) -> None:
+    tokens = re.findall(r"(\s?)\s*(==|\w+|`\w+`|\S)", sql)
+    statements = rewritten([blank + token for blank, token in tokens])
+    assert [(one.first, one.end, one.table) for one in statements] == [one[:3] for one in expected]
+    for one, (*_, text) in zip(statements, expected, strict=True):
+        clause = text.replace("{}", "NAME").replace("{", f"TBLPROPERTIES ('{STATEMENT}' = '")
+        assert clause.replace("}", "')") in "NAME".join(one.pieces)

@@ -34,13 +34,13 @@ from pennon.catalog.columns.spark_types import (
     length_limit,
 )
 from pennon.catalog.configured_catalog import Catalog
-from pennon.catalog.ddl.statement_advice import check_named_columns, check_names, not_supported
-from pennon.catalog.ddl.table_statement import (
+from pennon.catalog.ddl.statements import (
     STATEMENT,
-    OrderChange,
-    run_statement,
-    statement_of,
+    check_named_columns,
+    check_names,
+    not_supported,
 )
+from pennon.catalog.ddl.table_statement import OrderChange, run_statement, statement_of
 from pennon.catalog.partitioning import FieldChange, evolved_spec, partitioned_by_columns
 from pennon.catalog.table_name import by_name
 from pennon.catalog.tables.loaded_table import Table, load

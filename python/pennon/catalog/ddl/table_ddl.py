@@ -19,8 +19,12 @@ from pennon.catalog.columns.spark_types import arrow_schema, declared_columns, s
 from pennon.catalog.configured_catalog import Catalog, absolute_place, is_path
 from pennon.catalog.ddl.alter import changed_columns, checked_order
 from pennon.catalog.ddl.register import check_sources_stand, unchanged_since_read
-from pennon.catalog.ddl.statement_advice import check_named_columns, check_names, not_supported
-from pennon.catalog.ddl.table_statement import STATEMENT
+from pennon.catalog.ddl.statements import (
+    STATEMENT,
+    check_named_columns,
+    check_names,
+    not_supported,
+)
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
 from pennon.catalog.layouts.stored_table import named_at, take_name

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.manifest.format.properties import IndexDefinition
 
-__all__ = ["STATEMENT", "OrderChange", "TagChange", "change_tag", "run_statement", "statement_of"]
+__all__ = ["OrderChange", "TagChange", "change_tag", "run_statement", "statement_of"]
 
 _FORM: Final = (
     "CREATE INDEX [IF NOT EXISTS] name [USING kind] (column) [WITH (key = value, …)],"
@@ -429,7 +429,6 @@ def _check_holds(table: Table, name: str) -> None:
     )
 
 
-STATEMENT: Final = "pennon.statement"
 _FORMS: Final = {
     "add": "ADD PARTITION FIELD <column or transform> [AS name]",
     "drop": "DROP PARTITION FIELD <name, column or transform>",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl.statements import RewrittenStatement
 from pennon.manifest.format.rows import CommitIdentity
 from pennon.metadata_tables.metadata_table import SearchCall
 
@@ -44,6 +45,24 @@ class TableRequest(CatalogRequest):
     """A request about a table that was loaded: ``table`` is its token."""
 
     table: str
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteStatements:
+    """A text that may have statements which are Pennon's, as the tokens of Spark's lexer.
+
+    Each has a blank before it where it stands apart from the one before.
+    """
+
+    op: ClassVar[str] = "rewrite_statements"
+    tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteStatementsReply:
+    """What stands for each of them, in their order, if the table that it names is Pennon's."""
+
+    statements: tuple[RewrittenStatement, ...]
 
 
 @dataclass(frozen=True, slots=True)

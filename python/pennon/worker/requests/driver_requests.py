@@ -16,6 +16,7 @@ from pennon.catalog.columns.spark_types import arrow_schema, hidden_columns, sho
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl import table_ddl as tables
+from pennon.catalog.ddl.statements import rewritten
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import stored_table
 from pennon.catalog.table_name import by_name
@@ -145,6 +146,11 @@ def _check_namespace_is_named(catalog: Catalog, table: tuple[str, ...], name: st
             table=catalog.full_name((*table, name)),
             near=f"a metadata table is named with its table's namespace, did you mean {near}",
         )
+
+
+def rewrite_statements(request: m.RewriteStatements) -> m.RewriteStatementsReply:
+    """Answer ``rewrite_statements``."""
+    return m.RewriteStatementsReply(rewritten(request.tokens))
 
 
 def load_changes(request: LoadChanges) -> m.TableReply:

@@ -48,6 +48,7 @@ Handler = Callable[[Mapping[str, object], "FrameSocket"], None]
 
 
 _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (m.RewriteStatements, driver.rewrite_statements),
     (m.ListNamespaces, driver.list_namespaces),
     (m.DescribeNamespace, driver.describe_namespace),
     (m.CreateNamespace, driver.create_namespace),
@@ -86,6 +87,7 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
 )
 
 REPEATABLE: tuple[Any, ...] = (
+    m.RewriteStatements,
     m.ListNamespaces,
     m.DescribeNamespace,
     m.ListTables,
@@ -122,9 +124,10 @@ def _answer(
     frames: FrameSocket,
 ) -> None:
     decoded = decode(message, request)
-    STORAGE_OPTION_VALUES.remember(decoded.catalog.storage)
-    STORAGE_OPTION_VALUES.remember(decoded.catalog.namespace)
-    _check_options(decoded.catalog)
+    if isinstance(decoded, m.CatalogRequest):
+        STORAGE_OPTION_VALUES.remember(decoded.catalog.storage)
+        STORAGE_OPTION_VALUES.remember(decoded.catalog.namespace)
+        _check_options(decoded.catalog)
     reply = answer(decoded)
     if not isinstance(reply, tuple):
         frames.send_json(encode(reply))

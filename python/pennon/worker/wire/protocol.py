@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "ae8911884852"
+PROTOCOL: Final = "be84d2bad40b"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

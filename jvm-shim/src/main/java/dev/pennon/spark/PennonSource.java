@@ -2,6 +2,7 @@ package dev.pennon.spark;
 
 import static dev.pennon.spark.compat.Sequences.items;
 
+import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.compat.SessionCatalogs;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.File;
@@ -111,7 +112,7 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
   }
 
   private static boolean isCatalog(String name) {
-    return conf().getConfString(SETTINGS + name, "").equals(PennonCatalog.class.getName());
+    return WorkerCatalog.isConfigured(conf(), name);
   }
 
   // Batches are asked of the catalog by Spark itself; of streams it asks the source.

@@ -33,6 +33,7 @@ import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -41,8 +42,15 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>Failures are AnalysisExceptions, also where Java does not have them declared.
  */
 public abstract class WorkerCatalog implements StagingTableCatalog, SupportsNamespaces {
+  private static final String CLASS = "dev.pennon.spark.PennonCatalog";
+
   private CatalogConnection worker;
   private String[] begin;
+
+  /** Whether a session has one of these by that name; its settings tell, no catalog is loaded. */
+  public static boolean isConfigured(SQLConf conf, String name) {
+    return conf.getConfString("spark.sql.catalog." + name, "").equals(CLASS);
+  }
 
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {

@@ -2,7 +2,7 @@ package dev.pennon.spark.search;
 
 import static dev.pennon.spark.compat.Sequences.items;
 
-import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.compat.SessionCatalogs;
 import dev.pennon.spark.statements.PennonParser;
 import dev.pennon.spark.worker.Messages;
@@ -55,7 +55,7 @@ public final class SearchFunctions {
     private final String function;
     private final Map<String, String> arguments = new LinkedHashMap<>();
     private final List<String> where = new ArrayList<>();
-    private PennonCatalog catalog;
+    private WorkerCatalog catalog;
     private Identifier identifier;
     private String version;
 
@@ -112,7 +112,7 @@ public final class SearchFunctions {
       } catch (ParseException notAName) {
         throw refused(name, "it is no name of a table");
       }
-      catalog = (PennonCatalog) SessionCatalogs.of(session).get(parts.get(0));
+      catalog = (WorkerCatalog) SessionCatalogs.of(session).get(parts.get(0));
       int last = parts.size() - 1;
       identifier =
           Identifier.of(parts.subList(1, last).toArray(String[]::new), parts.get(last));

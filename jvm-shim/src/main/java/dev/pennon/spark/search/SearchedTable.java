@@ -1,6 +1,6 @@
 package dev.pennon.spark.search;
 
-import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.compat.Sequences;
 import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.tables.PennonTable;
@@ -22,7 +22,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
  * @param where the conditions, every one of which the worker can read
  */
 record SearchedTable(
-    PennonCatalog catalog, Identifier identifier, PennonTable table, List<String> where) {
+    WorkerCatalog catalog, Identifier identifier, PennonTable table, List<String> where) {
   static Optional<SearchedTable> of(LogicalPlan plan) {
     if (plan instanceof SubqueryAlias alias) {
       return of(alias.child());
@@ -43,7 +43,7 @@ record SearchedTable(
     return plan instanceof DataSourceV2Relation relation
             && relation.table() instanceof PennonTable table
             && relation.catalog().isDefined()
-            && relation.catalog().get() instanceof PennonCatalog own
+            && relation.catalog().get() instanceof WorkerCatalog own
         ? Optional.of(new SearchedTable(own, relation.identifier().get(), table, List.of()))
         : Optional.empty();
   }

@@ -2,7 +2,7 @@ package dev.pennon.spark.statements;
 
 import static dev.pennon.spark.compat.Sequences.items;
 
-import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,7 +20,7 @@ public final class AnalyzeTablesRule extends Rule<LogicalPlan> {
   public LogicalPlan apply(LogicalPlan plan) {
     if (plan instanceof AnalyzeTables statement
         && statement.namespace() instanceof ResolvedNamespace namespace
-        && namespace.catalog() instanceof PennonCatalog catalog) {
+        && namespace.catalog() instanceof WorkerCatalog catalog) {
       List<String> parts = new ArrayList<>(List.of(catalog.name()));
       parts.addAll(items(namespace.namespace()));
       String name = String.join(".", parts);

@@ -2,7 +2,7 @@ package dev.pennon.spark.statements;
 
 import static dev.pennon.spark.compat.Sequences.items;
 
-import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.catalog.WorkerCatalog;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
@@ -56,7 +56,7 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
 
   private static void checkTable(LogicalPlan name) {
     if (name instanceof ResolvedIdentifier table
-        && table.catalog() instanceof PennonCatalog catalog
+        && table.catalog() instanceof WorkerCatalog catalog
         && !catalog.tableExists(table.identifier())) {
       catalog.loadTable(table.identifier());
     }
@@ -64,7 +64,7 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
 
   private static void checkNamespace(LogicalPlan name) {
     if (name instanceof ResolvedNamespace namespace
-        && namespace.catalog() instanceof PennonCatalog catalog) {
+        && namespace.catalog() instanceof WorkerCatalog catalog) {
       catalog.checkNamespace(items(namespace.namespace()).toArray(new String[0]));
     }
   }
@@ -87,7 +87,7 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
   /** Loads a table by its name in SQL, if it is one of Pennon's: fails with the catalog's words. */
   static void load(SparkSession session, Seq<String> name) {
     Option<Tuple2<CatalogPlugin, Identifier>> named = named(session, name);
-    if (named.isDefined() && named.get()._1() instanceof PennonCatalog catalog) {
+    if (named.isDefined() && named.get()._1() instanceof WorkerCatalog catalog) {
       catalog.loadTable(named.get()._2());
     }
   }

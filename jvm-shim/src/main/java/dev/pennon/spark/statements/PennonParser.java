@@ -2,13 +2,14 @@ package dev.pennon.spark.statements;
 
 import static dev.pennon.spark.compat.Sequences.items;
 
-import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.SessionCatalogs;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.TableIdentifier;
@@ -41,20 +42,31 @@ public final class PennonParser implements ParserInterface {
 
   @Override
   public LogicalPlan parsePlan(String sql) throws ParseException {
-    return delegate.parsePlan(inWordsOfSpark(sql));
+    return delegate.parsePlan(inWordsOfSpark(session, sql));
   }
 
   @Override
   public LogicalPlan parsePlanWithParameters(String sql, ParameterContext parameters)
       throws ParseException {
-    return delegate.parsePlanWithParameters(inWordsOfSpark(sql), parameters);
+    return delegate.parsePlanWithParameters(inWordsOfSpark(session, sql), parameters);
   }
 
-  private String inWordsOfSpark(String sql) {
+  /** A text whose statements about tables of Pennon are in words that Spark's parser reads. */
+  static String inWordsOfSpark(SparkSession session, String sql) {
     String substituted = sql.contains("${") ? new VariableSubstitution().substitute(sql) : sql;
-    String rewritten = TableStatements.inWordsOfSpark(substituted, table -> fullName(session, table));
+    String rewritten =
+        TableStatements.inWordsOfSpark(
+            substituted,
+            words -> mayBeNamed(session, words),
+            table -> fullName(session, table));
     // What the next parser reads itself it is given untouched.
     return rewritten.equals(substituted) ? sql : rewritten;
+  }
+
+  private static boolean mayBeNamed(SparkSession session, Stream<String> words) {
+    return SessionCatalogs.of(session).current() instanceof WorkerCatalog
+        || words.anyMatch(
+            word -> WorkerCatalog.isConfigured(SQLConf.get(), word.replace("`", "")));
   }
 
   /** The plan of the first of these texts that this Spark reads. */
@@ -81,10 +93,10 @@ public final class PennonParser implements ParserInterface {
     SessionCatalogs catalogs = SessionCatalogs.of(session);
     if (parts.size() > 1 && catalogs.has(parts.get(0))) {
       // Asked for by its class: another catalog is not loaded to read a statement.
-      String type = SQLConf.get().getConfString("spark.sql.catalog." + parts.get(0), "");
-      return type.equals(PennonCatalog.class.getName()) ? Optional.of(table) : Optional.empty();
+      boolean isOurs = WorkerCatalog.isConfigured(SQLConf.get(), parts.get(0));
+      return isOurs ? Optional.of(table) : Optional.empty();
     }
-    if (!(catalogs.current() instanceof PennonCatalog current)) {
+    if (!(catalogs.current() instanceof WorkerCatalog current)) {
       return Optional.empty();
     }
     List<String> full = new ArrayList<>(List.of(current.name()));

@@ -1,6 +1,6 @@
 package dev.pennon.spark.statements;
 
-import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.tables.DescribedTable;
 import dev.pennon.spark.tables.ListedTable;
 import dev.pennon.spark.tables.PennonTable;
@@ -35,7 +35,7 @@ public final class ShownTablesRule extends Rule<LogicalPlan> {
 
   private static LogicalPlan named(UnresolvedTable unresolved) {
     var named = MissingTableRule.named(SparkSession.active(), unresolved.multipartIdentifier());
-    if (named.isDefined() && named.get()._1() instanceof PennonCatalog catalog) {
+    if (named.isDefined() && named.get()._1() instanceof WorkerCatalog catalog) {
       Identifier at = named.get()._2();
       return shown(ResolvedTable.create(catalog, at, catalog.loadTable(at)), DescribedTable::new);
     }

@@ -2,7 +2,7 @@ package dev.pennon.spark.statements;
 
 import static dev.pennon.spark.compat.Sequences.items;
 
-import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Optional;
@@ -34,7 +34,7 @@ public final class StatementOwners extends Rule<LogicalPlan> {
   public LogicalPlan apply(LogicalPlan plan) {
     if (plan instanceof SetTableProperties change
         && change.table() instanceof ResolvedTable resolved
-        && !(resolved.catalog() instanceof PennonCatalog)) {
+        && !(resolved.catalog() instanceof WorkerCatalog)) {
       return withoutStatement(plan, change.properties());
     }
     // What Spark makes of it for a table of its own catalog.
@@ -82,8 +82,10 @@ public final class StatementOwners extends Rule<LogicalPlan> {
     if (text.equals(OTHERS)) {
       throw WorkerFailure.of("STATEMENT_READ_BY_ANOTHER", "table", table).raise();
     }
-    String statement = "ALTER TABLE " + table + " " + TableStatements.asProperty(text);
-    return Optional.of(PennonParser.plan(SparkSession.active(), statement));
+    SparkSession session = SparkSession.active();
+    String statement =
+        PennonParser.inWordsOfSpark(session, "ALTER TABLE " + table + " " + text);
+    return Optional.of(PennonParser.plan(session, statement));
   }
 
   /** In a script, USE can change the catalog after the statement was read. */

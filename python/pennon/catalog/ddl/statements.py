@@ -1,11 +1,25 @@
-"""Statements that Pennon's tables do not support, and what to use instead.
+"""Statements about tables that Spark's grammar lacks, or would read as something else.
 
-Such statements are Spark's for tables with directories as partitions, or another table format's.
+``rewritten`` finds them among the tokens of Spark's lexer, and puts each into words of Spark:
+
+| statement | becomes |
+|---|---|
+| ``ALTER TABLE … PARTITION FIELD``, ``TAG``, ``WRITE`` and the like; those about indexes |
+  ``ALTER TABLE … SET TBLPROPERTIES`` of one property, whose value is its text |
+| ``SHOW PARTITIONS``, ``SHOW INDEXES`` | a query of the metadata table |
+| ``CREATE VIEW``, ``CREATE TABLE … CLONE`` | ``CREATE TABLE`` with that property |
+| ``VACUUM``, ``OPTIMIZE`` and others of other table formats | as ``ALTER TABLE`` |
+
+So Spark resolves the table, refreshes what it has cached of it, and takes the statement in scripts
+and in EXECUTE IMMEDIATE. What the text means is said when the table is changed: by
+``table_statement``, or by ``not_supported``, which tells what to type instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from pennon.catalog.configured_catalog import misspelling_of
@@ -17,11 +31,302 @@ from pennon.spec.column_names import STATISTICS_COLUMNS, CountedColumns
 from pennon.spec.write_properties import codecs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pennon.spec.schema import NamespaceSchema
 
-__all__ = ["check_counted_columns", "check_named_columns", "check_names", "not_supported"]
+__all__ = [
+    "STATEMENT",
+    "RewrittenStatement",
+    "check_counted_columns",
+    "check_named_columns",
+    "check_names",
+    "not_supported",
+    "rewritten",
+]
+
+STATEMENT: Final = "pennon.statement"
+"""The property whose value is a statement's text, written as in a URL; the jar knows it, too."""
+_LITERALS: Final = frozenset({"NULL", "TRUE", "FALSE"})
+_ANY: Final = "<name>"
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenStatement:
+    """What stands for some tokens of a text, if the table is one of Pennon's.
+
+    Args:
+        first: The first of the tokens.
+        end: The one behind the last.
+        table: The table's name, as it was written.
+        pieces: The text in their place; between two of them stands the table's full name.
+    """
+
+    first: int
+    end: int
+    table: str
+    pieces: tuple[str, ...]
+
+
+class _Tokens:
+    """The tokens of a text, each with a blank before it where it stands apart."""
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._tokens = tokens
+        self.words = [token.removeprefix(" ").upper() for token in tokens]
+
+    def text(self, first: int, end: int) -> str:
+        """Give a part of the text, with one blank in each gap."""
+        return "".join(self._tokens[first:end]).removeprefix(" ")
+
+    def behind(self, at: int, forms: Sequence[Sequence[str]]) -> int | None:
+        """Find where the first of these forms ends that stands at a place."""
+        for form in forms:
+            words = self.words[at : at + len(form)]
+            if len(words) == len(form) and all(
+                expected in (word, _ANY) for word, expected in zip(words, form, strict=True)
+            ):
+                return at + len(form)
+        return None
+
+    def behind_name(self, at: int) -> int | None:
+        """Find where a name of several parts ends that starts at a place."""
+        while at < len(self.words) and self._is_name(at):
+            at += 1
+            if self.words[at : at + 1] != ["."]:
+                return at
+            at += 1
+        return None
+
+    def end_of_statement(self, at: int) -> int:
+        """Find the semicolon behind a place, or the end."""
+        return next(
+            (end for end in range(at, len(self.words)) if self.words[end] == ";"), len(self.words)
+        )
+
+    def fields(self, first: int, end: int) -> list[tuple[str, str]] | None:
+        """Read ``PARTITION (field = value, …)``, each value as it is written; None if it is not."""
+        if first == end:
+            return []
+        if self.words[first : first + 2] != ["PARTITION", "("] or self.words[end - 1] != ")":
+            return None
+        read = []
+        depth, start = 0, first + 2
+        for at in range(start, end):
+            depth += (self.words[at] == "(") - (self.words[at] == ")")
+            is_last = at == end - 1
+            if depth < 0 and not is_last:
+                return None
+            if is_last or (depth == 0 and self.words[at] == ","):
+                is_field = at > start + 2 and self._is_name(start) and not self._is_literal(start)
+                if not is_field or self.words[start + 1] not in ("=", "=="):
+                    return None
+                if not self._is_value(start + 2, at):
+                    return None
+                read.append((self.text(start, start + 1), self.text(start + 2, at)))
+                start = at + 1
+        return read if depth < 0 else None
+
+    def _is_value(self, first: int, end: int) -> bool:
+        """Tell whether there is a literal, a parameter, or a call of literals."""
+        kinds = [self._kind(at) for at in range(first, end)]
+        match kinds:
+            case ["?"] | [":", "name"]:
+                return True
+            case ["name", "(", *arguments, ")"]:
+                return not {*arguments} - {"name", "literal", ",", "-", "(", ")"}
+        if kinds[0] in ("-", "+"):
+            kinds = kinds[1:]
+        if kinds[:1] == ["name"]:
+            kinds = kinds[1:]
+        return {*kinds} == {"literal"}
+
+    def _kind(self, at: int) -> str:
+        if self._is_literal(at):
+            return "literal"
+        return "name" if self._is_name(at) else self.words[at]
+
+    def _is_name(self, at: int) -> bool:
+        return self.words[at][0].isalnum() or self.words[at][0] in "_`'\""
+
+    def _is_literal(self, at: int) -> bool:
+        word = self.words[at]
+        return word in _LITERALS or word.removeprefix(".")[:1] in tuple("'\"0123456789")
+
+
+def _forms(*choices: str) -> tuple[tuple[str, ...], ...]:
+    """Give the words of a statement, of each choice one, the longest first."""
+    forms = [
+        tuple(" ".join(words).split())
+        for words in product(*(choice.split("|") for choice in choices))
+    ]
+    return tuple(sorted(forms, key=len, reverse=True))
+
+
+def _change(text: str) -> str:
+    """Give the clause that stands for a statement's text."""
+    # The characters that a string literal could read otherwise, as in a URL; spaces, because
+    # Iceberg's parser takes any ALTER TABLE for its own that has "add partition field" within.
+    for character in "%'\\ ":
+        text = text.replace(character, f"%{ord(character):X}")
+    return f"TBLPROPERTIES ('{STATEMENT}' = '{text}')"
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A statement of some form: where it starts, and where its table's name starts and ends."""
+
+    tokens: _Tokens
+    first: int
+    name: int
+    end: int
+
+    @property
+    def table(self) -> str:
+        return self.tokens.text(self.name, self.end)
+
+    @property
+    def last(self) -> int:
+        return self.tokens.end_of_statement(self.end)
+
+    def instead(self, *pieces: str) -> RewrittenStatement:
+        """Put something in its place, whatever follows the table's name."""
+        return RewrittenStatement(self.first, len(self.tokens.words), self.table, pieces)
+
+    def changing(self) -> RewrittenStatement:
+        """Change the table by the words before its name."""
+        text = self.tokens.text(self.first, self.name)
+        return self.instead(f"ALTER TABLE {self.table} SET {_change(text)}")
+
+    def making_a_view(self) -> RewrittenStatement:
+        """Make a table by the words before its name."""
+        return self._making(self.tokens.text(self.first, self.name))
+
+    def making_a_clone(self) -> RewrittenStatement:
+        """Make a table by the two words behind its name."""
+        return self._making(self.tokens.text(self.end, self.end + 2))
+
+    def _making(self, text: str) -> RewrittenStatement:
+        return self.instead(f"CREATE TABLE {self.table} (column INT) {_change(text)}")
+
+    def changing_an_index(self) -> RewrittenStatement:
+        """Change the table by what stands before ON and behind its name."""
+        words = self.tokens.words
+        on = self.name - 1 if words[self.name - 1] == "ON" else self.name - 2
+        text = f"{self.tokens.text(self.first, on)} {self.tokens.text(self.end, self.last)}"
+        return self.instead(f"ALTER TABLE {self.table} SET {_change(text.rstrip())}")
+
+    def showing_indexes(self) -> RewrittenStatement:
+        """Select from the metadata table, with what may follow there."""
+        rest = self.tokens.text(self.end, self.last)
+        return self.instead("SELECT * FROM ", f".indexes {rest}".rstrip())
+
+    def altering(self) -> RewrittenStatement:
+        """Change the table by what stands behind its name, which stays."""
+        clause = f"SET {_change(self.tokens.text(self.end, self.last))}"
+        return RewrittenStatement(self.end, self.last, self.table, (clause,))
+
+    def showing_partitions(self) -> RewrittenStatement | None:
+        """Select from the metadata table; Spark says what is wrong with another PARTITION."""
+        fields = self.tokens.fields(self.end, self.last)
+        if fields is None:
+            return None
+        conditions = "".join(f" AND partition.{name} <=> {value}" for name, value in fields)
+        query = f".partitions WHERE name IS NOT NULL{conditions} ORDER BY name"
+        pieces = ("SELECT name AS partition FROM ", query)
+        return RewrittenStatement(self.first, self.last, self.table, pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How statements are written: the words before the table's name, some behind it."""
+
+    before: tuple[tuple[str, ...], ...]
+    become: Callable[[_Statement], RewrittenStatement | None]
+    behind: tuple[tuple[str, ...], ...] = ((),)
+
+    def find(self, tokens: _Tokens, first: int) -> RewrittenStatement | None:
+        """Rewrite the statement that starts at a place, if it is of this form."""
+        name = tokens.behind(first, self.before)
+        end = None if name is None else tokens.behind_name(name)
+        if name is None or end is None or tokens.behind(end, self.behind) is None:
+            return None
+        return self.become(_Statement(tokens, first, name, end))
+
+
+_IF: Final = "|IF EXISTS|IF NOT EXISTS"
+# Those that are the whole text, the first that fits.
+_WHOLE: Final = (
+    _Form(
+        _forms("VACUUM|OPTIMIZE|RESTORE TABLE|RESTORE|REORG TABLE|ANALYZE TABLE"),
+        _Statement.changing,
+    ),
+    _Form(
+        _forms("DESCRIBE HISTORY|DESC HISTORY|DESCRIBE DETAIL|MSCK REPAIR TABLE|FSCK REPAIR TABLE"),
+        _Statement.changing,
+    ),
+    _Form(
+        _forms("TRUNCATE TABLE|DESCRIBE|DESC|DESCRIBE TABLE|DESC TABLE", "|EXTENDED|FORMATTED"),
+        _Statement.changing,
+        behind=_forms("PARTITION"),
+    ),
+    _Form(_forms("CREATE", "|OR REPLACE", "VIEW", "|IF NOT EXISTS"), _Statement.making_a_view),
+    _Form(
+        _forms("CREATE TABLE IF NOT EXISTS|CREATE TABLE|CREATE OR REPLACE TABLE|REPLACE TABLE"),
+        _Statement.making_a_clone,
+        behind=_forms("SHALLOW|DEEP", "CLONE"),
+    ),
+    _Form(
+        _forms("CREATE|DROP", "INDEX", _IF, _ANY, "ON", "|TABLE"),
+        _Statement.changing_an_index,
+    ),
+    _Form(_forms("SHOW INDEXES", "ON|IN|FROM"), _Statement.showing_indexes),
+)
+# Those that may be a part of the text: of a script, or behind EXPLAIN.
+_PARTS: Final = (
+    _Form(
+        _forms("ALTER TABLE"),
+        _Statement.altering,
+        behind=(
+            *_forms("ADD|DROP|REPLACE", _IF, "PARTITION"),
+            *_forms("CREATE|CREATE OR REPLACE|REPLACE|DROP", "TAG|BRANCH"),
+            *_forms("CREATE|DROP|REFRESH", "INDEX"),
+            *_forms("SET|DROP", "IDENTIFIER FIELDS"),
+            *_forms("WRITE|RECOVER|CLUSTER|PARTITION"),
+        ),
+    ),
+    _Form(_forms("SHOW PARTITIONS"), _Statement.showing_partitions),
+)
+
+
+def rewritten(tokens: Sequence[str]) -> tuple[RewrittenStatement, ...]:
+    """Find the statements of a text, and what stands for each.
+
+    Args:
+        tokens: Those of Spark's lexer without comments, each with a blank before it where it stands
+            apart from the one before.
+
+    Returns:
+        The statements, in their order.
+
+    Example:
+        >>> rewritten(["OPTIMIZE", " a", ".", "b", " ZORDER", " BY", " c"])[0].pieces
+        ("ALTER TABLE a.b SET TBLPROPERTIES ('pennon.statement' = 'OPTIMIZE')",)
+        >>> shown = rewritten(["SHOW", " PARTITIONS", " t", " PARTITION", " (", "k", "=", "1", ")"])
+        >>> "lance.shop.t".join(shown[0].pieces)[30:]
+        'lance.shop.t.partitions WHERE name IS NOT NULL AND partition.k <=> 1 ORDER BY name'
+    """
+    text = _Tokens(tokens)
+    for form in _WHOLE:
+        whole = form.find(text, 0)
+        if whole is not None:
+            return (whole,)
+    statements: list[RewrittenStatement] = []
+    for first in range(len(tokens)):
+        if not statements or first >= statements[-1].end:
+            statements += [part for form in _PARTS if (part := form.find(text, first)) is not None]
+    return tuple(statements)
+
 
 # Table properties of other formats that would have no effect here.
 #
