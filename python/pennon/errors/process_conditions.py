@@ -412,7 +412,8 @@ SearchCallRefused = condition(
     "22023",
     "Cannot search {table} by {function}: {why}. Write {function}('shop.orders', num_results => 10,"
     " …) or {function}(TABLE(SELECT * FROM lance.shop.orders WHERE …), …); every argument is a"
-    " constant.",
+    " constant, and vectors of another table are looked for by JOIN … NEAREST 10 BY DISTANCE"
+    " vector_l2_distance(q.v, t.v).",
 )
 TimeUnknown = condition(
     "TIME_UNKNOWN",

@@ -56,9 +56,11 @@ class SearchCall:
     Args:
         function: Its name in SQL.
         arguments: Their values as JSON, by name; by place, from 0, where none is written.
-        where: Spark SQL of conditions that stand on the table itself.
+        where: Spark SQL of conditions that rows satisfy first, with literals that say their type.
+        time_zone: The session's.
     """
 
     function: str
     arguments: Mapping[str, str]
     where: tuple[str, ...] = ()
+    time_zone: str = "UTC"

@@ -3,7 +3,7 @@
 from pennon.search.index_upkeep import create_index, drop_index, refresh_indexes
 from pennon.search.indexes import define_index
 from pennon.search.nearest import merge, nearest_rows, search_leaves, take
-from pennon.search.search_functions import NearestJoin, search_table
+from pennon.search.search_functions import NearestJoin, check_zone, search_table
 from pennon.search.search_plan import (
     SearchLeaf,
     SearchOptions,
@@ -27,6 +27,7 @@ __all__ = [
     "SearchPlan",
     "TextPlan",
     "best_rows",
+    "check_zone",
     "create_index",
     "define_index",
     "drop_index",

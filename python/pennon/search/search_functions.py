@@ -11,7 +11,7 @@ one search of as many queries.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +22,10 @@ import pyarrow.compute as pc
 
 from pennon.errors import QueryDimensionMismatch, SearchOptionRefused
 from pennon.metadata_tables import MetadataTable, Selection
+from pennon.planning.binding.bound_predicate import check_evaluable
+from pennon.planning.scan_plan import bound_condition
+from pennon.predicate.condition import is_utc_zone
+from pennon.predicate.parse import parse_predicate
 from pennon.search.nearest import nearest_rows
 from pennon.search.search_plan import (
     DISTANCE,
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
     from pennon.metadata_tables.metadata_table import SearchCall
     from pennon.search.text import HybridPlan, TextPlan
 
-__all__ = ["NearestJoin", "search_table"]
+__all__ = ["NearestJoin", "check_zone", "search_table"]
 
 # Queries of one search: what is found of all of them is in memory at once.
 _MOST_QUERIES: Final = 256
@@ -122,7 +126,6 @@ _Argument = tuple[str, type | tuple[type, ...], str]
 _NUMBER: Final = "a whole number"
 _K: Final = ("k", int, _NUMBER)
 _COLUMNS: Final = ("columns", (str, list), "columns with commas between them, or an array of them")
-_WHERE: Final = ("where", str, "a condition")
 _QUERY: Final = ("query", str, "a text")
 _QUERY_VECTOR: Final = ("q", list, "an array of numbers, or of such arrays")
 _METRIC: Final = ("metric", str, "l2, cosine, dot or hamming")
@@ -133,7 +136,6 @@ _OF_VECTORS: Final[Mapping[str, _Argument]] = {
     "num_results": _K,
     "distance_type": _METRIC,
     "columns": _COLUMNS,
-    "where": _WHERE,
     "nprobes": ("nprobes", int, _NUMBER),
     "ef": ("ef", int, _NUMBER),
     "refine_factor": ("refine_factor", int, _NUMBER),
@@ -144,7 +146,6 @@ _OF_TEXTS: Final[Mapping[str, _Argument]] = {
     "search_columns": ("column", str, "a column"),
     "num_results": _K,
     "columns": _COLUMNS,
-    "where": _WHERE,
     "operator": ("operator", str, "or, and"),
     "fuzziness": ("fuzziness", int, _NUMBER),
     "scope": ("scope", str, "global or partition"),
@@ -160,11 +161,9 @@ _OF_BOTH: Final[Mapping[str, _Argument]] = {
     "rrf_k": ("rrf_k", int, _NUMBER),
     "distance_type": _METRIC,
     "columns": _COLUMNS,
-    "where": _WHERE,
     "exact": _EXACT,
 }
 _OTHER_WORDS: Final = {
-    "filter": "where",
     "bypass_vector_index": "exact",
     "text_column": "search_columns",
     "query_text": "query",
@@ -222,9 +221,8 @@ def search_table(call: SearchCall, table: str, snapshot: Snapshot) -> MetadataTa
     """
     function = _FUNCTIONS[call.function]
     options = dict.fromkeys(function.queries) | dict(_options(call, function.arguments, table))
-    given = options.pop("where", None)
-    where = [*call.where, *([] if given is None else [given])]
-    planned = partial(function.plan, snapshot, where=where, table=table)
+    check_zone(snapshot, call.where, call.time_zone, table)
+    planned = partial(function.plan, snapshot, where=call.where, table=table)
     whole = cache(partial(planned, **options))  # for the columns and for EXPLAIN
 
     def rows(_: Snapshot, selection: Selection) -> Iterator[pa.Table]:
@@ -237,6 +235,23 @@ def search_table(call: SearchCall, table: str, snapshot: Snapshot) -> MetadataTa
         return "; ".join(lines.splitlines()[1:])
 
     return MetadataTable(call.function, lambda _: whole().result_schema, rows, detail=detail)
+
+
+def check_zone(snapshot: Snapshot, where: Sequence[str], time_zone: str, table: str) -> None:
+    """Refuse conditions that are about times of a session's zone: a search has those of UTC.
+
+    Args:
+        snapshot: The table.
+        where: Conditions in Spark SQL whose literals say their type.
+        time_zone: The session's.
+        table: What errors call the table.
+
+    Raises:
+        PredicateNotEvaluable: What is left of a time without its zone depends on it, as its day.
+    """
+    if not is_utc_zone(time_zone):
+        trees = [parse_predicate(condition) for condition in where]
+        check_evaluable(bound_condition(snapshot, trees, time_zone=time_zone), table)
 
 
 def _options(
@@ -255,7 +270,7 @@ def _options(
                 option=given,
                 value=text,
                 why=f"no argument of {call.function}",
-                expected="one of " + ", ".join(names),
+                expected="one of " + ", ".join([*names, "where"]),
             )
         keyword, types, kind = arguments[name]
         value = json.loads(text)

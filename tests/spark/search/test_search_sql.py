@@ -75,6 +75,49 @@ def test_vector_search_is_a_table_of_the_nearest_rows(spark: SparkSession, docs:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(
+    ("condition", "is_asked"),
+    [
+        ("ts >= '2024-01-02' AND ts < DATE '2024-01-03'", True),
+        ("ts = TIMESTAMP '2024-01-02 01:00:00'", True),
+        ("CAST(ts AS DATE) = DATE '2024-01-02'", False),
+    ],
+)
+def test_times_before_a_search_are_of_the_sessions_zone(
+    spark: SparkSession, docs: str, condition: str, *, is_asked: bool
+) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    table = "lance.found.times"
+    try:
+        spark.sql(
+            f"CREATE TABLE {table} (id BIGINT, ts TIMESTAMP, v ARRAY<FLOAT>)"
+            " TBLPROPERTIES ('v.arrow.fixed-size-list.size' = '1')"
+        )
+        spark.sql(
+            f"""INSERT INTO {table} VALUES (1, TIMESTAMP '2024-01-01 22:00:00', array(1F)),
+            (2, TIMESTAMP '2024-01-02 01:00:00', array(2F)),
+            (3, TIMESTAMP '2024-01-02 22:00:00', array(3F))"""
+        )
+        chosen = f"SELECT * FROM {table} WHERE {condition}"
+        plain = spark.sql(f"SELECT id, ts FROM ({chosen}) ORDER BY id").collect()
+        assert 0 < len(plain) < 3
+        for call in (f'{table!r}, array(0), where => "{condition}"', f"TABLE({chosen}), array(0)"):
+            search = f"SELECT id, ts FROM vector_search({call})"
+            if is_asked:
+                assert spark.sql(search).collect() == plain, call
+            else:
+                with pytest.raises(PySparkException, match="PREDICATE_NOT_EVALUABLE"):
+                    spark.sql(search)
+        if spark.version.startswith("4.3"):
+            joined = f"""SELECT t.id, t.ts FROM (SELECT array(0F) q) JOIN ({chosen}) t
+            EXACT NEAREST 3 BY DISTANCE vector_l2_distance(q, t.v) ORDER BY 1"""
+            assert spark.sql(joined).collect() == plain
+    finally:
+        spark.sql(f"DROP TABLE IF EXISTS {table}")
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.mark.spark
 def test_a_view_of_a_search_finds_what_came_later(spark: SparkSession, docs: str) -> None:
     spark.sql(
         "CREATE OR REPLACE TEMPORARY VIEW near AS SELECT id"
@@ -95,6 +138,7 @@ def test_a_view_of_a_search_finds_what_came_later(spark: SparkSession, docs: str
         (f"{literal(1)}, num_results => 0", "SEARCH_OPTION_REFUSED"),
         (f"{literal(1)}, nprobs => 3", "SEARCH_OPTION_REFUSED"),
         (f"{literal(1)}, vector_column => 'tenant'", "NOT_A_VECTOR_COLUMN"),
+        (f"{literal(1)}, where => 'rand() > 0'", "SEARCH_CALL_REFUSED"),
         ("CAST(NULL AS ARRAY<FLOAT>)", "QUERY_VECTOR_REFUSED"),
         ("(SELECT max(v) FROM lance.found.docs)", "SEARCH_CALL_REFUSED"),
     ],

@@ -343,6 +343,7 @@ class PlanNearest(TableRequest):
     exact: bool
     keeps_unmatched: bool
     where: tuple[str, ...]
+    time_zone: str
     columns: tuple[str, ...]
     schema: object
 

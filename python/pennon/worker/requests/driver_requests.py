@@ -41,7 +41,7 @@ from pennon.maintenance.procedures import call as call_procedure
 from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection, tables_of
 from pennon.metadata_tables.changes_table import ChangeRange, change_feed
 from pennon.metadata_tables.metadata_table import SearchCall
-from pennon.search import NearestJoin, plan_search, search_table
+from pennon.search import NearestJoin, check_zone, plan_search, search_table
 from pennon.search.vectors import is_vector
 from pennon.spec.column_names import listed_columns
 from pennon.streams import StreamOptions, StreamPosition, batch_end, batch_start, planned_batch
@@ -195,6 +195,7 @@ def plan_nearest(request: m.PlanNearest) -> m.PlanNearestReply:
     if not is_vector(vector.type):
         return m.PlanNearestReply("", "")
     try:
+        check_zone(snapshot, request.where, request.time_zone, token.name)
         plan = plan_search(
             snapshot,
             [0] * vector.type.list_size,
@@ -209,7 +210,8 @@ def plan_nearest(request: m.PlanNearest) -> m.PlanNearestReply:
     except PredicateNotEvaluable:
         return m.PlanNearestReply("", "")
     given = StructType.fromJson(request.schema)
-    join = NearestJoin(plan, token.name, request.keeps_unmatched, to_arrow_schema(given))
+    schema = to_arrow_schema(given, timezone=request.time_zone)
+    join = NearestJoin(plan, token.name, request.keeps_unmatched, schema)
     pickled = CloudPickleSerializer().dumps((join, given))
     major, minor, *_ = sys.version_info
     return m.PlanNearestReply(base64.b64encode(pickled).decode(), f"{major}.{minor}")

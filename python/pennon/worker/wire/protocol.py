@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "be84d2bad40b"
+PROTOCOL: Final = "6a7799080e9b"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

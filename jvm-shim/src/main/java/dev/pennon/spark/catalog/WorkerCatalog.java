@@ -115,6 +115,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
     ObjectNode search = Messages.object().put("function", function);
     search.set("arguments", Messages.strings(arguments));
     search.set("where", Messages.strings(where));
+    search.put("time_zone", SQLConf.get().sessionLocalTimeZone());
     ObjectNode request = worker.request("load_search", identifier).put("version", version);
     TableReply reply = Replies.answer(request.set("search", search), TableReply.class);
     return new MetadataTable(reply.handle(worker.described()));

@@ -28,10 +28,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.NearestByJoin;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
-import scala.collection.immutable.Seq;
 
 /**
  * A join with the nearest rows of a table of Pennon as a function over Arrow batches of its left
@@ -94,6 +93,7 @@ record NearestJoin(Expression query, AttributeReference vector, String metric) {
     request.put("exact", !join.approx());
     request.put("keeps_unmatched", join.joinType() != Inner$.MODULE$);
     request.set("where", Messages.strings(table.where()));
+    request.put("time_zone", SQLConf.get().sessionLocalTimeZone());
     List<String> columns = items(join.right().output()).stream().map(Attribute::name).toList();
     request.set("columns", Messages.strings(columns));
     request.set("schema", Messages.parse(joined.json()));
@@ -108,15 +108,11 @@ record NearestJoin(Expression query, AttributeReference vector, String metric) {
       asked.add(Columns.named(value, name(asked.size()), NamedExpression.newExprId()));
     }
     LogicalPlan left = new Project(sequence(asked), join.left());
-    List<Object> command = new ArrayList<>();
-    for (byte one : Base64.getDecoder().decode(reply.function())) {
-      command.add(one);
-    }
     PythonUDF function =
         new PythonUDF(
             "nearest",
             new SimplePythonFunction(
-                sequence(command),
+                Base64.getDecoder().decode(reply.function()),
                 new HashMap<>(),
                 new ArrayList<>(),
                 WorkerInterpreter.ofTasks(),
@@ -128,18 +124,14 @@ record NearestJoin(Expression query, AttributeReference vector, String metric) {
             PythonEvalType.SQL_MAP_ARROW_ITER_UDF(),
             true,
             NamedExpression.newExprId());
-    List<AttributeReference> output = new ArrayList<>();
-    for (StructField field : joined.fields()) {
-      output.add(Columns.column(field.name(), field.dataType(), true));
-    }
-    Seq<Attribute> columns = sequence(output);
-    LogicalPlan mapped = new MapInArrow(function, columns, left, false, Option.empty());
+    List<Attribute> output = new ArrayList<>();
     List<NamedExpression> renamed = new ArrayList<>();
-    for (int at = 0; at < output.size(); at++) {
-      Attribute known = join.output().apply(at);
-      renamed.add(Columns.named(output.get(at), known.name(), known.exprId()));
+    for (Attribute known : items(join.output())) {
+      output.add(Columns.column(name(output.size()), known.dataType(), true));
+      renamed.add(Columns.named(output.get(output.size() - 1), known.name(), known.exprId()));
     }
-    return new Project(sequence(renamed), mapped);
+    LogicalPlan rows = new MapInArrow(function, sequence(output), left, false, Option.empty());
+    return new Project(sequence(renamed), rows);
   }
 
   private static StructType schemaOf(List<Attribute> columns) {

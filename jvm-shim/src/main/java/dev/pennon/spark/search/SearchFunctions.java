@@ -11,7 +11,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.CatalystTypeConverters;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
@@ -19,12 +18,12 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.FunctionTableSubqueryArgumentExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
-import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
-import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.Tuple3;
 import scala.collection.immutable.Seq;
@@ -46,14 +45,16 @@ public final class SearchFunctions {
           new Tuple3<>(
               new FunctionIdentifier(name),
               new ExpressionInfo(SearchFunctions.class.getName(), name),
-              arguments -> new Call(name, arguments).relation()));
+              arguments -> new Call(name, arguments).searched()));
     }
   }
 
   /** A call whose arguments are resolved. */
   private static final class Call {
+    private final SparkSession session = (SparkSession) org.apache.spark.sql.SparkSession.active();
     private final String function;
     private final Map<String, String> arguments = new LinkedHashMap<>();
+    private final List<String> conditions = new ArrayList<>();
     private final List<String> where = new ArrayList<>();
     private WorkerCatalog catalog;
     private Identifier identifier;
@@ -75,9 +76,9 @@ public final class SearchFunctions {
       }
     }
 
-    LogicalPlan relation() {
-      Table rows = catalog.searched(identifier, version, function, arguments, where);
-      return DataSourceV2Relation.create(rows, Option.apply(catalog), Option.apply(identifier));
+    LogicalPlan searched() {
+      conditions.forEach(condition -> where.addAll(read(condition)));
+      return relation(catalog.searched(identifier, version, function, arguments, where));
     }
 
     private void take(String name, Expression value) {
@@ -86,36 +87,24 @@ public final class SearchFunctions {
       } else if (!value.foldable()) {
         throw refused(value.sql(), "its " + name + " is no constant");
       } else if (name.equals("table")) {
-        takeName(value);
+        takeName(String.valueOf(value.eval(null)));
       } else if (name.equals("version")) {
         version = String.valueOf(value.eval(null));
+      } else if ((name.equals("where") || name.equals("filter")) && value.eval(null) != null) {
+        conditions.add(String.valueOf(value.eval(null)));
       } else {
         Object plain = CatalystTypeConverters.convertToScala(value.eval(null), value.dataType());
         arguments.put(name, Messages.print(Messages.value(inJava(plain))));
       }
     }
 
-    private void takeName(Expression value) {
-      String name = value.eval(null) instanceof UTF8String text ? text.toString() : "";
-      SparkSession session = SparkSession.active();
-      List<String> parts;
-      try {
-        String full =
-            PennonParser.fullName(session, name)
-                .orElseThrow(() -> refused(name, "it is no table of a catalog of Pennon"));
-        parts =
-            items(
-                ((org.apache.spark.sql.classic.SparkSession) session)
-                    .sessionState()
-                    .sqlParser()
-                    .parseMultipartIdentifier(full));
-      } catch (ParseException notAName) {
-        throw refused(name, "it is no name of a table");
-      }
-      catalog = (WorkerCatalog) SessionCatalogs.of(session).get(parts.get(0));
-      int last = parts.size() - 1;
-      identifier =
-          Identifier.of(parts.subList(1, last).toArray(String[]::new), parts.get(last));
+    private void takeName(String name) {
+      List<String> path =
+          PennonParser.fullPath(session, name)
+              .orElseThrow(() -> refused(name, "it is no table of a catalog of Pennon"));
+      int last = path.size() - 1;
+      identifier = Identifier.of(path.subList(1, last).toArray(String[]::new), path.get(last));
+      catalog = (WorkerCatalog) SessionCatalogs.of(session).get(path.get(0));
     }
 
     private void takeTable(LogicalPlan plan) {
@@ -132,6 +121,21 @@ public final class SearchFunctions {
       identifier = searched.identifier();
       version = searched.table().version();
       where.addAll(searched.where());
+    }
+
+    /** What the worker is asked for a condition: Spark reads it, in the session's time zone. */
+    private List<String> read(String condition) {
+      Table table =
+          version == null ? catalog.loadTable(identifier) : catalog.loadTable(identifier, version);
+      LogicalPlan filtered =
+          Dataset.ofRows(session, relation(table)).filter(condition).queryExecution().analyzed();
+      return SearchedTable.of(filtered)
+          .map(SearchedTable::where)
+          .orElseThrow(() -> refused(condition, "it is no condition that comes before a search"));
+    }
+
+    private LogicalPlan relation(Table rows) {
+      return DataSourceV2Relation.create(rows, Option.apply(catalog), Option.apply(identifier));
     }
 
     private RuntimeException refused(String table, String why) {

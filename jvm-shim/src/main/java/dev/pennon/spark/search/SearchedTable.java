@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.optimizer.ConstantFolding$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -35,7 +36,9 @@ record SearchedTable(
     }
     if (plan instanceof Filter filter) {
       Set<String> names = Set.of(filter.child().schema().fieldNames());
-      String condition = ExpressionText.ofTable(filter.condition(), names);
+      // A time that the analyzer casts into the session's zone is a constant as soon as it is folded.
+      Filter folded = (Filter) ConstantFolding$.MODULE$.apply(filter);
+      String condition = ExpressionText.ofTable(folded.condition(), names);
       return condition == null
           ? Optional.empty()
           : of(filter.child()).map(below -> below.with(condition));

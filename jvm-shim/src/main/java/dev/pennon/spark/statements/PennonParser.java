@@ -84,6 +84,11 @@ public final class PennonParser implements ParserInterface {
 
   /** The full name of a table of a Pennon catalog, from its name in SQL; empty for all others. */
   public static Optional<String> fullName(SparkSession session, String table) {
+    return fullPath(session, table).map(path -> Columns.quoted(path.toArray(String[]::new)));
+  }
+
+  /** The same name as its parts, the catalog first. */
+  public static Optional<List<String>> fullPath(SparkSession session, String table) {
     List<String> parts;
     try {
       parts = items(session.sessionState().sqlParser().parseMultipartIdentifier(table));
@@ -94,7 +99,7 @@ public final class PennonParser implements ParserInterface {
     if (parts.size() > 1 && catalogs.has(parts.get(0))) {
       // Asked for by its class: another catalog is not loaded to read a statement.
       boolean isOurs = WorkerCatalog.isConfigured(SQLConf.get(), parts.get(0));
-      return isOurs ? Optional.of(table) : Optional.empty();
+      return isOurs ? Optional.of(parts) : Optional.empty();
     }
     if (!(catalogs.current() instanceof WorkerCatalog current)) {
       return Optional.empty();
@@ -104,7 +109,7 @@ public final class PennonParser implements ParserInterface {
       full.addAll(List.of(catalogs.currentNamespace()));
     }
     full.addAll(parts);
-    return Optional.of(Columns.quoted(full.toArray(String[]::new)));
+    return Optional.of(full);
   }
 
   @Override
