@@ -356,7 +356,8 @@ def _rewrites(
         if isinstance(change, Rewrite | Reindex):
             before = states[object_id].read_version if object_id in states else None
             after = prepared[object_id].read_version
-            if before is not None and after is not None:
+            # A leaf that nothing was left to do in is as it was.
+            if before is not None and after is not None and before != after:
                 rewrites[object_id] = (before, after)
     return rewrites
 

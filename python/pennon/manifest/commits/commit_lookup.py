@@ -104,6 +104,7 @@ def rewritten_leaves(location: str, storage_options: StorageOptions | None = Non
         (leaf, after): before
         for record in records_in(rows)
         for leaf, (before, after) in record.rewrites.items()
+        if before != after
     }
 
 
