@@ -210,6 +210,10 @@ torture-pauses: $(INSTALLED) ## writers that stand still at each step, then at r
 torture-search: $(INSTALLED) ## N random steps on tables with indexes, between searches, each beside NumPy
 	@$(BIN)/python -m tests.torture.searches --steps $(or $(N),1000) $(ARGS)
 
+torture-indexes: $(INSTALLED) ## N appends beside processes that make and drop indexes, killed with -9, and at each step
+	@PENNON_EXHAUSTIVE=1 $(BIN)/python -m pytest -q tests/faults/test_index_killed.py
+	@$(BIN)/python -m tests.torture.index_races --appends $(or $(N),200) $(ARGS)
+
 torture-races: $(INSTALLED) ## N races of two or three statements in processes of their own, each against serial orders
 	@$(BIN)/python -m tests.torture.races --races $(or $(N),500) $(ARGS)
 

@@ -101,6 +101,7 @@ STATEMENTS: dict[str, tuple[Statement, Callable[[set[int]], set[int]]]] = {
     "field": (lambda place: pennon.open(place).add_partition_field("bucket(2, id)"), same),
     "rewrite": (lambda place: pennon.open(place).maintenance.rewrite_partitions(), same),
     "weak": (lambda place: pennon.open(place).maintenance.set_transaction_mode("weak"), same),
+    "index": (lambda place: pennon.open(place).create_index("id", "BTREE", min_bytes=0), same),
     "analyze": (lambda place: pennon.open(place).maintenance.analyze(), same),
 }
 AT_LENGTH = pytest.mark.skipif(

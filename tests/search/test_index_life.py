@@ -30,6 +30,7 @@ from pennon.errors import (
     SearchOptionRefused,
 )
 from pennon.leaf.write.leaf_commit import files_by_fragment
+from pennon.manifest.commits.commit_lookup import rewritten_leaves
 from pennon.search import define_index
 from pennon.search.indexes import build_segment
 from pennon.transaction import Committed, Transaction
@@ -162,6 +163,21 @@ def test_an_index_changes_no_row_for_those_who_follow_changes(tmp_path: Path) ->
     table.create_index("n", "BTREE", min_bytes=0)
     assert table.changes(before).num_rows == 0
     assert [row.operation for row in table.history(2)] == ["alter", "index"]
+
+
+def test_an_index_of_rows_that_are_gone_is_no_rewrite(tmp_path: Path) -> None:
+    """Others look for what lies between two versions, step by step, and need an end."""
+    table = made(tmp_path, random.Random(12))  # noqa: S311 - test data
+    before = table.snapshot
+    leaf = table.scan().plan().partitions[0]
+    transaction = Transaction(before, operation="index")
+    transaction.reindex(leaf.object_id, [], [], {})
+    assert isinstance(transaction.commit(), Committed)
+    assert rewritten_leaves(str(tmp_path / "t")) == {}
+    late = Transaction(before)
+    late.read([["n = 7"]])
+    late.reindex(leaf.object_id, [], [], {})
+    assert isinstance(late.commit(), Committed)
 
 
 def test_vacuum_takes_the_files_of_indexes_that_no_version_has(tmp_path: Path) -> None:

@@ -455,6 +455,16 @@ class LeafMissing(PennonError, condition="LEAF_MISSING", sql_state="58030"):
     )
 
 
+class IndexFilesMissing(LeafMissing, condition="INDEX_FILES_MISSING", sql_state="58030"):
+    """A leaf's version names an index whose files are not there; its rows are."""
+
+    template = (
+        "Cannot search leaf {leaf} of table {table} at {version}: files of an index are not there;"
+        " its rows are. CALL refresh_indexes with the name of the index, which `check` tells, or"
+        " drop it; never run Lance's own cleanup on a leaf."
+    )
+
+
 LeafFolderTaken = condition(
     "LEAF_FOLDER_TAKEN",
     "55000",

@@ -37,6 +37,7 @@ from pennon.caching.lance_sessions import (
 )
 from pennon.errors import (
     DraftLayout,
+    IndexFilesMissing,
     LeafMissing,
     LeafReadAtReference,
     NamespaceHasNoManifest,
@@ -69,6 +70,7 @@ __all__ = [
     "check_is_main",
     "drop_dataset",
     "forget_opened",
+    "index_folders",
     "keep_opened",
     "leaf_failure",
     "leaf_indexes",
@@ -90,6 +92,7 @@ _Leaf = TypeVar("_Leaf")
 _Done = TypeVar("_Done")
 _AHEAD: Final = 4
 _MAIN: Final = "main"
+_INDICES: Final = "_indices"
 _SAYS_STORAGE: Final = "LanceError(IO)"
 # Beyond so many files of a folder it is listed: a request each takes longer.
 _MOST_ASKED_FOR: Final = 16
@@ -457,18 +460,21 @@ def keep_opened(
         _opened.keep(key, dataset)
 
 
-def leaf_missing(dataset: lance.LanceDataset) -> LeafMissing:
-    """Give the error that data files of an opened leaf are not there."""
+def leaf_missing(
+    dataset: lance.LanceDataset, missing: type[LeafMissing] = LeafMissing
+) -> LeafMissing:
+    """Give the error that files of an opened leaf are not there."""
     table, _, leaf = str(dataset.uri).rstrip("/").rpartition("/")
-    return LeafMissing(leaf=leaf, table=table, version=f"version {dataset.version}")
+    return missing(leaf=leaf, table=table, version=f"version {dataset.version}")
 
 
 def leaf_failure(
     dataset: lance.LanceDataset, error: Exception
 ) -> LeafMissing | StorageFailure | None:
-    """Give the error of data files of an opened leaf that cannot be read; None for other errors."""
+    """Give the error of files of an opened leaf that cannot be read; None for other errors."""
     if _says_missing(error):
-        return leaf_missing(dataset)
+        is_of_index = f"/{_INDICES}/" in str(error)
+        return leaf_missing(dataset, IndexFilesMissing if is_of_index else LeafMissing)
     if _SAYS_STORAGE in str(error):
         return storage_failure("read", str(dataset.uri), error)
     return None
@@ -593,6 +599,17 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str]) -> None:
 
 def _says_missing(error: Exception) -> bool:
     return is_not_found(error) or "no such file" in str(error).lower()
+
+
+def index_folders(uri: str, storage_options: Mapping[str, str] | None = None) -> set[str]:
+    """Name the segments of indexes, by their ids, of which a leaf has files.
+
+    Args:
+        uri: The leaf.
+        storage_options: Given to Lance.
+    """
+    session = LanceFileSession(uri, storage_options=lance_options(storage_options))
+    return {path.split("/")[1] for path in session.list(_INDICES)}
 
 
 def leaf_indexes(dataset: lance.LanceDataset) -> tuple[LeafIndex, ...]:

@@ -27,24 +27,30 @@ from pennon.errors import (
     PennonError,
     WriteConflict,
 )
-from pennon.leaf.dataset import leaf_indexes, leaves_at_once, open_own_leaf
+from pennon.leaf.dataset import index_folders, leaf_indexes, leaves_at_once, open_own_leaf
 from pennon.leaf.write.leaf_commit import files_by_fragment
 from pennon.manifest import ManifestCommitted, Snapshot
 from pennon.manifest.commits.root_change import change_root
 from pennon.manifest.format.properties import index_definitions
 from pennon.planning import plan_scan
-from pennon.search.indexes import INDEX_TYPES, build_segment, index_on_main, indexed_column
+from pennon.search.indexes import (
+    INDEX_TYPES,
+    build_segment,
+    index_on_main,
+    indexed_column,
+    is_of_kind,
+    stored_name,
+)
 from pennon.transaction import Committed, Conflicted, Transaction
 from pennon.transaction.staging.staged import leaf_states
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     import lance
     from lance.dataset import Index
 
     from pennon.leaf.write.leaf_commit import FragmentFiles
-    from pennon.manifest.format.column_statistics import LeafIndex
     from pennon.manifest.format.properties import IndexDefinition
     from pennon.transaction.staging.staged import LeafState
 
@@ -82,19 +88,24 @@ def create_index(snapshot: Snapshot, definition: IndexDefinition, table: str) ->
         return int(leaf.version)
     _changed(snapshot, table, definition, is_new=True)
     with contextlib.ExitStack() as undo:
-        undo.callback(_given_up, snapshot, definition.name, table)
+        undo.callback(_given_up, snapshot, definition, table)
         version = refresh_indexes(_newest(snapshot), table, [definition.name])
         undo.pop_all()
     return version
 
 
-def _given_up(snapshot: Snapshot, name: str, table: str) -> None:
+def _given_up(snapshot: Snapshot, definition: IndexDefinition, table: str) -> None:
     with contextlib.suppress(PennonError, OSError):
-        drop_index(_newest(snapshot), name, table)
+        newest = _newest(snapshot)
+        if index_definitions(newest.metadata).get(definition.name) == definition:
+            drop_index(newest, definition.name, table)
 
 
 def drop_index(snapshot: Snapshot, name: str, table: str) -> int:
-    """Take an index from all leaves, and its definition from the table.
+    """Take the definition of an index from the table, and the index from all leaves.
+
+    Nobody shows segments without a definition. So it goes first; what a process that was killed
+    on its way leaves in the leaves, the next call takes.
 
     Args:
         snapshot: The table.
@@ -109,22 +120,30 @@ def drop_index(snapshot: Snapshot, name: str, table: str) -> int:
         WriteConflict: Other commits came first, again and again.
     """
     if not snapshot.is_strong:
-        known = set(index_definitions(snapshot.metadata)) if snapshot.layout.has_manifest else set()
-        leaves = _leaves_on_main(snapshot)
-        having = [leaf for leaf in leaves if name in {index.name for index in leaf_indexes(leaf)}]
-        if not having and name not in known:
-            raise _not_found(name, table, known | {i.name for x in leaves for i in leaf_indexes(x)})
-        for leaf in having:
-            leaf.drop_index(name)
-        if not snapshot.layout.has_manifest:
-            return int(leaves[0].version)
-        if name not in known:  # Lance's own, of which the table says nothing
-            return snapshot.version
-    else:
-        definitions = index_definitions(snapshot.metadata)
-        if name not in definitions:
-            raise _not_found(name, table, definitions)
-        _in_leaves(snapshot, table, partial(_without, name), _having(snapshot, name))
+        return _dropped_on_main(snapshot, name, table)
+    definitions = index_definitions(snapshot.metadata)
+    if name in definitions:
+        version = _changed(snapshot, table, definitions[name])
+        snapshot = Snapshot.open(
+            snapshot.location, version, storage_options=snapshot.storage_options
+        )
+    elif not _having(snapshot, name, is_certain=True):
+        raise _not_found(name, table, definitions)
+    return _in_leaves(snapshot, table, partial(_without, name), _having(snapshot, name)).version
+
+
+def _dropped_on_main(snapshot: Snapshot, name: str, table: str) -> int:
+    known = set(index_definitions(snapshot.metadata)) if snapshot.layout.has_manifest else set()
+    leaves = _leaves_on_main(snapshot)
+    having = [leaf for leaf in leaves if name in {index.name for index in leaf_indexes(leaf)}]
+    if not having and name not in known:
+        raise _not_found(name, table, known | {i.name for x in leaves for i in leaf_indexes(x)})
+    for leaf in having:
+        leaf.drop_index(name)
+    if not snapshot.layout.has_manifest:
+        return int(leaves[0].version)
+    if name not in known:  # Lance's own, of which the table says nothing
+        return snapshot.version
     return _changed(_newest(snapshot), table, index_definitions(snapshot.metadata)[name])
 
 
@@ -174,8 +193,8 @@ def refresh_indexes(
         if among is not None:
             leaves = [leaf for leaf in leaves if leaf in among]
         if snapshot.is_strong:
-            build = partial(_indexed, definition, least_share)
-            snapshot = _in_leaves(snapshot, table, build, leaves)
+            work = _Work(definition, least_share, is_thorough=names is not None)
+            snapshot = _in_leaves(snapshot, table, work.built, leaves, definition)
         else:
             _put_on_main(_leaves_on_main(snapshot, leaves), snapshot, [definition])
     return snapshot.version
@@ -200,13 +219,14 @@ def _object_ids(snapshot: Snapshot, conditions: Sequence[str | None]) -> list[st
     return list(plan.table["object_id"].to_pylist())
 
 
-def _having(snapshot: Snapshot, name: str) -> list[str]:
-    """Name the leaves that have an index, or may have it for all that is known."""
+def _having(snapshot: Snapshot, name: str, *, is_certain: bool = False) -> list[str]:
+    """Name the leaves that have an index; or may have it for all that is known."""
     states = leaf_states(snapshot, snapshot.leaves().table["object_id"].to_pylist())
     return [
         state.object_id
         for state in states.values()
-        if state.indexes is None or any(index.name == name for index in state.indexes)
+        if (state.indexes is None and not is_certain)
+        or any(index.name == name for index in state.indexes or ())
     ]
 
 
@@ -217,49 +237,98 @@ def _opened(snapshot: Snapshot, state: LeafState) -> lance.LanceDataset:
 
 
 def _without(name: str, snapshot: Snapshot, state: LeafState) -> _Built | None:
-    dataset = _opened(snapshot, state)
-    gone = tuple(_segments(dataset, name))
+    if name in index_definitions(snapshot.metadata):  # a new one, which has no use for the old
+        return None
+    gone = tuple(one.uuid for one in _segments(_opened(snapshot, state), name))
     return _Built(state.object_id, {}, removed=gone) if gone else None
 
 
-def _segments(dataset: lance.LanceDataset, name: str) -> dict[str, set[int]]:
-    """Give the ids of an index's segments, and the fragments that each names."""
-    return {
-        segment.uuid: {*segment.fragment_ids}
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A part of a leaf's index, the fragments that it names, and what it is of."""
+
+    uuid: str
+    fragments: frozenset[int]
+    kind: str
+    columns: tuple[str, ...]
+
+
+def _segments(dataset: lance.LanceDataset, name: str) -> list[_Segment]:
+    return [
+        _Segment(
+            segment.uuid,
+            frozenset(segment.fragment_ids),
+            index.index_type,
+            tuple(index.field_names),
+        )
         for index in dataset.describe_indices()
         if index.name == name
         for segment in index.segments
-    }
+    ]
 
 
-def _indexed(
-    definition: IndexDefinition, least_share: float, snapshot: Snapshot, state: LeafState
-) -> _Built | None:
-    """Build what a leaf lacks of an index; None where it lacks nothing."""
-    column = indexed_column(snapshot, definition)
-    if state.is_elsewhere or _is_complete(definition, state):
-        return None
-    is_wanted = column is not None and _is_large(definition, column, state)
-    if not is_wanted and not _has_index(definition.name, state):
-        return None
-    dataset = _opened(snapshot, state)
-    rows = {one.fragment_id: one.count_rows() for one in dataset.get_fragments()}
-    segments = _segments(dataset, definition.name)
-    is_of_kind = _is_kind(definition, leaf_indexes(dataset))
-    live = [uuid for uuid, named in segments.items() if is_of_kind and named & rows.keys()]
-    covered = {number for uuid in live for number in segments[uuid]}
-    lacking = sorted(number for number in rows.keys() - covered if rows[number])
-    dead = tuple(segments.keys() - set(live))
-    num_lacking, total = sum(rows[number] for number in lacking), sum(rows.values())
-    if column is None or not is_wanted or num_lacking <= least_share * total:
-        return _Built(state.object_id, {}, removed=dead) if dead else None
-    if len(live) >= _MOST_SEGMENTS or 2 * num_lacking > total:
-        lacking, dead = sorted(rows), tuple(segments)
-    schema = snapshot.schema.arrow
-    segment = build_segment(dataset, definition, column, schema, lacking)
-    if segment is None:
-        return None
-    return _Built(state.object_id, files_by_fragment(dataset), (segment,), dead)
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is done with the leaves of an index.
+
+    Args:
+        definition: The index.
+        least_share: Leaves of which a smaller share of the rows is in no index stay as they are.
+        is_thorough: Whether leaves are looked at though the manifest says that they have all: what
+            it says may be of an earlier index of that name, and files may have gone.
+    """
+
+    definition: IndexDefinition
+    least_share: float
+    is_thorough: bool
+
+    def built(self, snapshot: Snapshot, state: LeafState) -> _Built | None:
+        """Build what a leaf lacks of the index; None where it lacks nothing."""
+        definition = self.definition
+        column = indexed_column(snapshot.schema.arrow, definition)
+        if state.is_elsewhere or (not self.is_thorough and _is_complete(definition, state)):
+            return None
+        is_wanted = column is not None and _is_large(definition, column, state)
+        if not is_wanted and not _has_index(definition.name, state):
+            return None
+        dataset = _opened(snapshot, state)
+        rows = {one.fragment_id: one.count_rows() for one in dataset.get_fragments()}
+        segments = _segments(dataset, definition.name)
+        live = self._live(segments, snapshot, dataset, column)
+        live = [one for one in live if one.fragments & rows.keys()]
+        covered = frozenset().union(*(one.fragments for one in live))
+        lacking = sorted(number for number in rows.keys() - covered if rows[number])
+        dead = tuple(one.uuid for one in segments if one not in live)
+        num_lacking, total = sum(rows[number] for number in lacking), sum(rows.values())
+        if column is None or not is_wanted or num_lacking <= self.least_share * total:
+            is_told = not self.is_thorough or state.indexes == leaf_indexes(dataset)
+            return None if is_told and not dead else _Built(state.object_id, {}, removed=dead)
+        if len(live) >= _MOST_SEGMENTS or 2 * num_lacking > total:
+            lacking, dead = sorted(rows), tuple(one.uuid for one in segments)
+        schema = snapshot.schema.arrow
+        segment = build_segment(dataset, definition, column, schema, lacking)
+        if segment is None:
+            return None
+        return _Built(state.object_id, files_by_fragment(dataset), (segment,), dead)
+
+    def _live(
+        self,
+        segments: Sequence[_Segment],
+        snapshot: Snapshot,
+        dataset: lance.LanceDataset,
+        column: pa.Field | None,
+    ) -> Sequence[_Segment]:
+        """Choose the segments of the index as it is defined, whose files are there."""
+        name = None if column is None else stored_name(dataset, column, snapshot.schema.arrow)
+        own = [
+            one
+            for one in segments
+            if is_of_kind(self.definition, one.kind) and one.columns == (name,)
+        ]
+        if own and self.is_thorough:
+            folders = index_folders(str(dataset.uri), snapshot.storage_options)
+            own = [one for one in own if one.uuid in folders]
+        return own
 
 
 def _has_index(name: str, state: LeafState) -> bool:
@@ -272,15 +341,9 @@ def _is_complete(definition: IndexDefinition, state: LeafState) -> bool:
         index.name == definition.name
         and index.rows == state.num_rows
         and index.segments <= _MOST_SEGMENTS
-        and _is_kind(definition, [index])
+        and is_of_kind(definition, index.type)
         for index in state.indexes or ()
     )
-
-
-def _is_kind(definition: IndexDefinition, indexes: Iterable[LeafIndex]) -> bool:
-    """Whether a leaf's index is of the kind that is defined: one of that name was another once."""
-    kinds = {index.type for index in indexes if index.name == definition.name}
-    return {kind.replace("_", "").upper() for kind in kinds} <= {definition.type.replace("_", "")}
 
 
 def _is_large(definition: IndexDefinition, column: pa.Field, state: LeafState) -> bool:
@@ -293,8 +356,9 @@ def _is_large(definition: IndexDefinition, column: pa.Field, state: LeafState) -
 def _in_leaves(
     snapshot: Snapshot,
     table: str,
-    build: partial[_Built | None],
+    build: Callable[[Snapshot, LeafState], _Built | None],
     object_ids: Sequence[str],
+    definition: IndexDefinition | None = None,
 ) -> Snapshot:
     """Build what leaves lack, and show it; a thousand leaves a commit."""
     most = leaves_at_once(snapshot.location, on_disk=_THREADS)
@@ -303,7 +367,8 @@ def _in_leaves(
         states = leaf_states(snapshot, some)
         with ThreadPoolExecutor(most) as pool, _of_table(table):
             built = list(pool.map(partial(build, snapshot), states.values()))
-        snapshot = _committed(snapshot, table, [one for one in built if one is not None])
+        lacking = [one for one in built if one is not None]
+        snapshot = _committed(snapshot, table, lacking, definition)
     return snapshot
 
 
@@ -316,11 +381,20 @@ def _of_table(table: str) -> Iterator[None]:
         raise IndexRefused(**{**error.parameters, "table": table}) from error
 
 
-def _committed(snapshot: Snapshot, table: str, built: Sequence[_Built]) -> Snapshot:
-    """Show segments with one commit; leaves that are gone by then have none."""
+def _committed(
+    snapshot: Snapshot, table: str, built: Sequence[_Built], definition: IndexDefinition | None
+) -> Snapshot:
+    """Show segments with one commit; leaves that are gone by then have none.
+
+    Nor have others where the index was dropped meanwhile, or made anew.
+    """
     for _ in range(_ATTEMPTS):
         states = leaf_states(snapshot, [one.object_id for one in built])
         transaction = Transaction(snapshot, operation=_OPERATION)
+        if definition is not None:
+            if index_definitions(snapshot.metadata).get(definition.name) != definition:
+                return snapshot
+            transaction.rely_on(definition)
         for one in built:
             if one.object_id in states:
                 transaction.reindex(one.object_id, one.segments, one.removed, one.files)
@@ -362,7 +436,7 @@ def _put_on_main(
     definitions: Iterable[IndexDefinition],
 ) -> None:
     for definition in definitions:
-        column = indexed_column(snapshot, definition)
+        column = indexed_column(snapshot.schema.arrow, definition)
         for leaf in leaves:
             known = {index.name for index in leaf_indexes(leaf)}
             if definition.name in known:
@@ -383,8 +457,11 @@ def _changed(
 ) -> int:
     """Write a definition, or take it out."""
     for _ in range(_ATTEMPTS):
-        if is_new and definition.name in index_definitions(snapshot.metadata):
+        known = index_definitions(snapshot.metadata)
+        if is_new and definition.name in known:
             raise IndexAlreadyExists(name=definition.name, table=table)
+        if not is_new and known.get(definition.name) != definition:
+            raise _not_found(definition.name, table, known)
         text = definition.to_json() if is_new else None
         match change_root(snapshot, indexes={definition.key: text}):
             case ManifestCommitted(version=version):

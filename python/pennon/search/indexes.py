@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 from lance.indices import IndexConfig
@@ -32,7 +33,15 @@ if TYPE_CHECKING:
 
     from pennon.manifest import Snapshot
 
-__all__ = ["INDEX_TYPES", "build_segment", "define_index", "index_on_main", "indexed_column"]
+__all__ = [
+    "INDEX_TYPES",
+    "build_segment",
+    "define_index",
+    "index_on_main",
+    "indexed_column",
+    "is_of_kind",
+    "stored_name",
+]
 
 _MIN_BYTES: Final = "min_bytes"
 _LEAST_BYTES: Final = 8 << 20
@@ -212,12 +221,42 @@ def _option(
     raise IndexOptionRefused(index=index, option=name, value=value, why=why, expected=expected)
 
 
-def indexed_column(snapshot: Snapshot, definition: IndexDefinition) -> pa.Field | None:
-    """Give the column of an index; None where it was dropped, or has a type of no such index."""
-    for field in snapshot.schema.arrow:
+def indexed_column(columns: pa.Schema, definition: IndexDefinition) -> pa.Field | None:
+    """Give the column of an index; None where it was dropped, or has a type of no such index.
+
+    Args:
+        columns: All columns of the table.
+        definition: The index.
+    """
+    kind = INDEX_TYPES.get(definition.type)
+    for field in columns:
         if field_id_of(field) == definition.field_id:
-            return field if INDEX_TYPES[definition.type].takes(field.type) else None
+            return field if kind is not None and kind.takes(field.type) else None
     return None
+
+
+def is_of_kind(definition: IndexDefinition, kind: str) -> bool:
+    """Whether a leaf's index is of the kind that is defined: one of that name was another once.
+
+    Args:
+        definition: The index.
+        kind: What Lance calls the kind.
+    """
+    return kind.replace("_", "").upper() == definition.type.replace("_", "")
+
+
+def stored_name(
+    dataset: lance.LanceDataset, column: pa.Field, namespace_schema: pa.Schema
+) -> str | None:
+    """Give the name that a leaf has for a column; None where it has none.
+
+    Args:
+        dataset: The leaf at a version.
+        column: The column of the table.
+        namespace_schema: All columns of the table.
+    """
+    (match,) = LeafViews(pa.schema([column]), namespace_schema).of(dataset).matches
+    return None if match.stored is None else match.stored.name
 
 
 def build_segment(
@@ -248,13 +287,14 @@ def build_segment(
     if request is None:
         return None
     with _refused_by_lance(dataset, definition):
-        segment = dataset.create_index_uncommitted(
-            replace=True, fragment_ids=list(fragments), **request
-        )
+        # Of a name that the leaf has for another column Lance builds nothing: one of a dropped
+        # index, which goes with the commit that shows this one.
+        request["name"] = f"{definition.name} {uuid4()}"
+        segment = dataset.create_index_uncommitted(fragment_ids=list(fragments), **request)
         if definition.type == "INVERTED":
             # What was built lies in parts that no query reads before they are merged.
             segment = dataset.merge_existing_index_segments([segment])
-    return segment if segment.fragment_ids else None
+    return replace(segment, name=definition.name) if segment.fragment_ids else None
 
 
 def index_on_main(

@@ -23,7 +23,13 @@ from pennon.manifest.table_identity import table_id
 from pennon.spec.write_properties import SERIALIZABLE, is_copy_on_write, isolation
 from pennon.transaction.concurrency.conflicts import check_layouts
 from pennon.transaction.concurrency.outcome import Committed, Outcome
-from pennon.transaction.concurrency.read_set import CoveredSet, OverlappedSet, ReadSet, ReadSets
+from pennon.transaction.concurrency.read_set import (
+    CoveredSet,
+    DefinedSet,
+    OverlappedSet,
+    ReadSet,
+    ReadSets,
+)
 from pennon.transaction.staging.leaf_preparation import abandon
 from pennon.transaction.staging.staged import (
     Append,
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
     from pennon.leaf.changes.deleted_rows import DeletedRows
     from pennon.leaf.write.leaf_commit import FragmentFiles
     from pennon.manifest import Snapshot
+    from pennon.manifest.format.properties import IndexDefinition
     from pennon.transaction.staging.staged import Change
 
 __all__ = ["Transaction"]
@@ -227,7 +234,7 @@ class Transaction:
         self._operation = operation
         self._is_sent = False
         self._changes: dict[str, Change] = {}
-        self._reads: tuple[CoveredSet | OverlappedSet | ReadSet, ...] = ()
+        self._reads: tuple[CoveredSet | DefinedSet | OverlappedSet | ReadSet, ...] = ()
 
     def append(self, staged: Iterable[StagedPartition]) -> None:
         """Add rows to partitions.
@@ -282,6 +289,14 @@ class Transaction:
             files: The leaf's files, by fragment, that they were built of.
         """
         self._add(object_id, Reindex(tuple(built), frozenset(removed), files))
+
+    def rely_on(self, definition: IndexDefinition) -> None:
+        """Say which definition segments were built by: it must not have changed.
+
+        Args:
+            definition: The index.
+        """
+        self._reads += (DefinedSet(definition),)
 
     def drop(self, object_ids: Iterable[str]) -> None:
         """Take partitions of the base snapshot out of the manifest.

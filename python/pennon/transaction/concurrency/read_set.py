@@ -21,6 +21,7 @@ from pennon.leaf.dataset import open_leaf
 from pennon.leaf.read.leaf_view import LeafViews
 from pennon.leaf.read.metadata_columns import ROW_ADDRESS
 from pennon.leaf.read.source import LeafSource
+from pennon.manifest.format.properties import index_definitions
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import all_of, can_fail, conjuncts
 from pennon.planning.manifest_query import exact_filter, spec_projections
@@ -46,10 +47,12 @@ if TYPE_CHECKING:
     from pennon.leaf import StagedPartition
     from pennon.manifest import Snapshot
     from pennon.manifest.commits.commit_lookup import Rewrites
+    from pennon.manifest.format.properties import IndexDefinition
     from pennon.spec import PartitionField
 
 __all__ = [
     "CoveredSet",
+    "DefinedSet",
     "OverlappedSet",
     "ReadSet",
     "ReadSets",
@@ -373,6 +376,37 @@ class CoveredSet:
 
 
 @dataclass(frozen=True, slots=True)
+class DefinedSet:
+    """The definition of an index whose segments are shown.
+
+    Args:
+        definition: What they were built by.
+    """
+
+    definition: IndexDefinition
+
+    def changed_in(
+        self, latest: Snapshot, rewrites: Callable[[], Rewrites] = dict
+    ) -> Conflicted | None:
+        """Say whether the table defines it otherwise now, or no more.
+
+        Args:
+            latest: The table after other commits.
+            rewrites: Not asked for.
+        """
+        del rewrites
+        own = self.definition
+        if index_definitions(latest.metadata).get(own.name) == own:
+            return None
+        return Conflicted("of any value", f"index {own.name} was dropped or changed meanwhile")
+
+    def may_miss(self, latest: Snapshot, touched: Mapping[str, Mapping[str, pa.Scalar]]) -> bool:
+        """Whether others may change it: a definition is no leaf."""
+        del latest, touched
+        return True
+
+
+@dataclass(frozen=True, slots=True)
 class ReadSets:
     """What a statement has read, and what it takes out beside that.
 
@@ -380,7 +414,7 @@ class ReadSets:
         sets: Each of them.
     """
 
-    sets: tuple[CoveredSet | OverlappedSet | ReadSet, ...]
+    sets: tuple[CoveredSet | DefinedSet | OverlappedSet | ReadSet, ...]
 
     def changed_in(
         self, latest: Snapshot, rewrites: Callable[[], Rewrites] = dict
