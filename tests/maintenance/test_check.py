@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable
@@ -13,10 +14,14 @@ import pytest
 from tests.manifest import handmade
 from tests.transaction import lake
 
+import pennon
 from pennon.cli import main
+from pennon.errors import IndexFilesMissing
+from pennon.leaf import forget_leaves
 from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.checks.findings import Severity
 from pennon.manifest import Snapshot
+from pennon.manifest.commits.root_change import change_root
 
 
 @pytest.fixture
@@ -191,3 +196,72 @@ def test_strays_are_notes_and_the_command_says_what_it_did(
     report = check(f"file-object-store://{snapshot.location}")
     assert "directory stray.lance" in [finding.where for finding in report.findings]
     assert "3 leaves, 4 rows checked, 0 violations" in told
+
+
+def indexed(path: Path) -> pennon.PartitionedNamespace:
+    table = pennon.create(path, pa.schema({"part": pa.string(), "n": pa.int64(), "m": pa.int64()}))
+    table.append([{"part": "a", "n": at, "m": -at} for at in range(50)])
+    table.create_index("n", "BTREE", "i", min_bytes=0)
+    return table
+
+
+def told(table: pennon.PartitionedNamespace) -> str:
+    return "\n".join(map(str, check(table.snapshot.location).findings))
+
+
+def test_indexes_without_files_are_named_and_built_anew(tmp_path: Path) -> None:
+    table = indexed(tmp_path / "t")
+    assert told(table) == ""
+    (files,) = tmp_path.glob("t/*/_indices")
+    shutil.rmtree(files)
+    forget_leaves()
+    with pytest.raises(IndexFilesMissing, match="CALL refresh_indexes with the name of the index"):
+        pennon.open(tmp_path / "t").scan("n = 7").to_arrow()
+    assert not check(table.snapshot.location).is_valid
+    assert "files of its index i are gone; refresh_indexes of i builds it anew" in told(table)
+    table.refresh_indexes("i")
+    assert told(table) == ""
+    assert table.scan("n = 7").to_arrow()["m"].to_pylist() == [-7]
+
+
+def test_what_the_manifest_says_of_indexes_is_compared_with_the_leaves(tmp_path: Path) -> None:
+    table = indexed(tmp_path / "t")
+    rows = manifest(table.snapshot).to_table(filter="object_type = 'table'")
+    metadata = json.loads(rows["metadata"][0].as_py())
+    recorded = json.loads(metadata["indexes"])
+    recorded["indexes"][0]["rows"] = 49
+    text = json.dumps({**metadata, "indexes": json.dumps(recorded)}).replace("'", "''")
+    manifest(table.snapshot).update({"metadata": f"'{text}'"}, where="object_type = 'table'")
+    wrong = "records 49 rows in index i, the version to read has 50; refresh_indexes of i records"
+    assert wrong in told(table)
+    table = pennon.open(tmp_path / "t")
+    table.refresh_indexes("i")
+    assert told(table) == ""
+
+
+def test_an_index_that_is_not_as_defined_is_named_and_built_anew(tmp_path: Path) -> None:
+    """As a process leaves it that was killed when it dropped one and another made one."""
+    table = indexed(tmp_path / "t")
+    (index,) = table.indexes()
+    change_root(table.snapshot, indexes={index.key: None})
+    assert "its index i is none of the table's; drop_index takes it out" in told(table)
+    m = dataclasses.replace(index, field_id=index.field_id + 1)
+    change_root(table.refresh().snapshot, indexes={index.key: m.to_json()})
+    wrong = "its index i is BTree of n, not as defined; refresh_indexes of i builds it anew"
+    assert wrong in told(table)
+    table.refresh().refresh_indexes("i")
+    assert told(table) == ""
+    assert table.metadata("indexes")["column"].to_pylist() == ["m"]
+
+
+def test_definitions_of_indexes_have_a_column(tmp_path: Path) -> None:
+    table = indexed(tmp_path / "t")
+    (index,) = table.indexes()
+    nowhere = dataclasses.replace(index, name="nowhere", field_id=99)
+    texts = {nowhere.key: nowhere.to_json(), "pennon.index.odd": "{}"}
+    change_root(table.snapshot, indexes=texts)
+    wrong = "BTREE has no column with the id 99 to be of: nothing is built; drop_index of nowhere"
+    assert wrong in told(table)
+    assert "pennon.index.odd: it defines no index that can be understood" in told(table)
+    table.refresh().drop_index("nowhere")
+    assert "nowhere" not in told(table)

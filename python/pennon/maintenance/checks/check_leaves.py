@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import lance
 import numpy as np
@@ -18,7 +19,13 @@ import pyarrow.compute as pc
 
 from pennon.errors import LeafMissing, LeafTypeMismatch, PennonError, StorageFailure
 from pennon.leaf import LeafSource, LeafViews, forget_leaves, open_leaf
-from pennon.leaf.dataset import resolve_reference, side_by_side, with_partition_values
+from pennon.leaf.dataset import (
+    index_folders,
+    leaf_indexes,
+    resolve_reference,
+    side_by_side,
+    with_partition_values,
+)
 from pennon.leaf.row_order import SortedCheck
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
 from pennon.maintenance.checks.findings import (
@@ -33,14 +40,23 @@ from pennon.maintenance.checks.findings import (
 from pennon.maintenance.leaves.chosen_leaves import RowValues, differs
 from pennon.maintenance.leaves.leaf_files import Progress, broken_fragments
 from pennon.manifest.dataset.storage import StorageOptions
-from pennon.manifest.format.column_statistics import RECORDED_ORDER, recorded_order
+from pennon.manifest.format.column_statistics import (
+    RECORDED_ORDER,
+    indexes_in,
+    recorded_order,
+)
+from pennon.manifest.format.properties import IndexDefinition
 from pennon.manifest.format.rows import TABLE
+from pennon.search.indexes import indexed_column, is_of_kind, stored_name
 from pennon.spec import NamespaceSchema, PartitionSpec
 from pennon.spec.arrow_json import object_or_empty
 from pennon.spec.column_defaults import INITIAL_DEFAULT, initial_default
 from pennon.spec.column_names import text_of_value
 from pennon.spec.schema import field_id_of
 from pennon.spec.write_properties import WriteOrder
+
+if TYPE_CHECKING:
+    from lance.lance.indices import IndexDescription
 
 __all__ = ["LeafCheck"]
 
@@ -83,6 +99,7 @@ _ROWS_AT_ONCE = 1 << 16
 _TRANSACTION = "Transaction"
 _SCHEMA = "Schema"
 _VALUES = "Partition Spec"
+_INDEX = "Manifest Table Schema"
 
 
 @dataclass(slots=True)
@@ -95,6 +112,7 @@ class LeafCheck:
         raw: The rows of its manifest.
         storage_options: Given to Lance.
         order: The table's write order.
+        indexes: The indexes that the table defines, by name.
     """
 
     location: str
@@ -102,6 +120,7 @@ class LeafCheck:
     raw: RawRows
     storage_options: StorageOptions
     order: WriteOrder | None = None
+    indexes: Mapping[str, IndexDefinition] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     num_rows: int = 0
 
@@ -156,6 +175,7 @@ class LeafCheck:
         if dataset is None or not self._has_files(row, dataset):
             return None
         self._older(row, version_rows, dataset.version)
+        self.findings.extend(self._index_findings(row, dataset))
         return dataset if self._has_schema(row, dataset) else None
 
     def _opened(self, row: RawRow, version: int | None) -> lance.LanceDataset | None:
@@ -224,6 +244,47 @@ class LeafCheck:
             problem = f"fragments {unsorted} are not in the recorded order {self.order}"
             self.findings.append(violation("Manifest Table Schema", where, problem))
         return True
+
+    def _index_findings(self, row: RawRow, dataset: lance.LanceDataset) -> Iterator[Finding]:
+        """The indexes of a leaf: their files, what they are of, what the manifest says of them."""
+        where = f"leaf {row.object_id}"
+        known = dataset.describe_indices()
+        folders = index_folders(str(dataset.uri), self.storage_options) if known else set()
+        for index in known:
+            mended = f"refresh_indexes of {index.name}"
+            if any(one.uuid not in folders for one in index.segments if one.base_id is None):
+                problem = f"files of its index {index.name} are gone; {mended} builds it anew"
+                yield violation(_TRANSACTION, where, problem)
+            definition = self.indexes.get(index.name)
+            if row.read_version is None:
+                continue  # Lance's own
+            if definition is None:
+                problem = f"its index {index.name} is none of the table's; drop_index takes it out"
+                yield warning(_INDEX, where, problem)
+            elif not self._is_defined_so(definition, index, dataset):
+                own = f"is {index.index_type} of {', '.join(index.field_names)}"
+                problem = f"its index {index.name} {own}, not as defined; {mended} builds it anew"
+                yield warning(_INDEX, where, problem)
+        recorded = indexes_in(row.metadata, row.read_version) if row.read_version else None
+        if recorded is None:
+            return
+        said = {index.name: index.rows for index in recorded}
+        actual = {index.name: index.rows for index in leaf_indexes(dataset)}
+        for name in sorted(said.keys() | actual.keys()):
+            if said.get(name) != actual.get(name):
+                problem = f"its metadata records {said.get(name, 0)} rows in index {name}, the"
+                problem += f" version to read has {actual.get(name, 0)}; refresh_indexes of"
+                yield warning(_INDEX, f"row {row.object_id}", f"{problem} {name} records it")
+
+    def _is_defined_so(
+        self, definition: IndexDefinition, index: IndexDescription, dataset: lance.LanceDataset
+    ) -> bool:
+        """Whether an index of a leaf is of the kind and the column that the table defines."""
+        column = indexed_column(self.schema.arrow, definition)
+        if column is None:  # of which the definition is told
+            return True
+        own = stored_name(dataset, column, self.schema.arrow)
+        return is_of_kind(definition, index.index_type) and list(index.field_names) == [own]
 
     def _statistics(self, row: RawRow, num_rows: int) -> None:
         recorded = object_or_empty(row.metadata).get("num_rows")

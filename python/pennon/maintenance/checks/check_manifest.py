@@ -40,6 +40,8 @@ from pennon.manifest.format.properties import (
     WRITER_FLAGS,
     has_guard,
     has_specs,
+    index_definitions,
+    index_name,
     user_properties,
 )
 from pennon.manifest.format.rows import (
@@ -53,6 +55,7 @@ from pennon.manifest.format.rows import (
     partition_columns,
 )
 from pennon.manifest.repair import properties_in_schema
+from pennon.search.indexes import indexed_column
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.spec.partition_spec import is_same_kind
 from pennon.spec.schema import children_of, field_id_of
@@ -99,6 +102,7 @@ def check_metadata(metadata: Mapping[str, str]) -> CheckedMetadata:
     specs = _specs(metadata, schema, findings)
     findings += _versions(specs)
     findings += _reuse(specs)
+    findings += _definitions(metadata, schema)
     if not has_guard(metadata):
         findings.append(
             note(
@@ -109,6 +113,23 @@ def check_metadata(metadata: Mapping[str, str]) -> CheckedMetadata:
             )
         )
     return CheckedMetadata(schema, specs, tuple(findings))
+
+
+def _definitions(metadata: Mapping[str, str], schema: NamespaceSchema | None) -> Iterator[Finding]:
+    """The definitions of indexes: whether they can be read, and have a column."""
+    known = index_definitions(metadata)
+    for key in sorted(metadata):
+        name = index_name(key)
+        if name is not None and name not in known:
+            problem = "it defines no index that can be understood, and is ignored"
+            yield warning(
+                _DEFINITION, key, f"{problem}; write it as in docs/search.md, or remove it"
+            )
+    for definition in known.values():
+        if schema is not None and indexed_column(schema.arrow, definition) is None:
+            problem = f"{definition.type} has no column with the id {definition.field_id} to be of"
+            advice = f"nothing is built; drop_index of {definition.name} takes it out"
+            yield warning(_DEFINITION, definition.key, f"{problem}: {advice}")
 
 
 def _schema(metadata: Mapping[str, str], findings: list[Finding]) -> NamespaceSchema | None:
@@ -571,7 +592,8 @@ def check(
     num_rows = 0
     if metadata.schema is not None:
         order = WriteOrder.known(user_properties(manifest.metadata), metadata.schema)
-        checking = LeafCheck(location, metadata.schema, raw, options, order)
+        indexes = index_definitions(manifest.metadata)
+        checking = LeafCheck(location, metadata.schema, raw, options, order, indexes)
         checking.check(leaves, metadata.specs, progress)
         findings += checking.findings
         num_rows = checking.num_rows

@@ -597,6 +597,11 @@ class IndexDefinition:
         return cls(name, **known)  # type: ignore[arg-type]
 
 
+def index_name(key: str) -> str | None:
+    """Give the name of the index that a key of a metadata map defines; None of another key."""
+    return key.removeprefix(_INDEX) if key.startswith(_INDEX) else None
+
+
 def index_definitions(metadata: Mapping[str, str]) -> dict[str, IndexDefinition]:
     """Give the indexes of a metadata map, by name.
 
@@ -604,9 +609,9 @@ def index_definitions(metadata: Mapping[str, str]) -> dict[str, IndexDefinition]
         >>> index_definitions({"pennon.index.i": '{"type":"BTREE","field_id":0}'})["i"].type
         'BTREE'
     """
-    read = {
-        name: IndexDefinition.from_json(name.removeprefix(_INDEX), text)
-        for name, text in metadata.items()
-        if name.startswith(_INDEX)
-    }
-    return {one.name: one for one in read.values() if one is not None}
+    read = [
+        IndexDefinition.from_json(name, text)
+        for key, text in metadata.items()
+        if (name := index_name(key)) is not None
+    ]
+    return {one.name: one for one in read if one is not None}
