@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import struct
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import lance
 from lance.file import LanceFileSession
 
-from pennon.caching.cache import Cache, TableKey, storage_identity
+from pennon.caching.cache import Cache, TableKey, storage_identity, version_identity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +39,9 @@ __all__ = [
     "limit_sessions",
     "manifest_in",
     "near",
+    "newest_seen",
     "opening",
+    "saw_newest",
     "vended",
     "version_path",
 ]
@@ -431,3 +435,122 @@ def _bytes_of(dataset: lance.LanceDataset) -> int | None:
     sizes = [file.file_size_bytes for file in files if file.base_id is None]
     known = [int(size) for size in sizes if size is not None]
     return sum(known) if len(known) == len(files) else None
+
+
+# Which version of a ``__manifest`` on a store is the newest, asked for without a listing.
+#
+# To list the versions is the dearest request of a store. They are numbered without gaps, and one
+# that expires leaves its file for an hour, so behind a version that was the newest a little ago it
+# is enough to ask for the file of the next one. What that does not tell is whether another dataset
+# was made in the same place: so the file of the version itself is compared, too, where that was not
+# done within the minute, or where tables may be made anew in one place.
+
+_MOST_STEPS: Final = 8
+_LISTED_SECONDS: Final = 900
+_COMPARED_SECONDS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """A version that was the newest one.
+
+    Args:
+        dataset: The version.
+        asked_at: Before the last question that it answered, by the monotonic clock.
+        compared_at: Before its file was last found to be the same; -inf where it never was.
+    """
+
+    dataset: lance.LanceDataset
+    asked_at: float
+    compared_at: float = -math.inf
+
+
+_NEWEST: Final[Cache[_Newest]] = Cache("newest versions", max_bytes=256, weigh=lambda _: 1)
+
+
+def saw_newest(
+    uri: str,
+    storage_options: Mapping[str, str] | None,
+    dataset: lance.LanceDataset,
+    asked_at: float,
+) -> None:
+    """Remember the newest version of a dataset on a store.
+
+    Args:
+        uri: The dataset.
+        storage_options: Given to Lance.
+        dataset: The version, which nobody commits on top of.
+        asked_at: Before it was asked for, by the monotonic clock.
+    """
+    # Where a service beside the store keeps the versions, the store need not know of the newest.
+    scheme, is_url, _ = uri.partition("://")
+    if is_url and "+" not in scheme and VENDED not in (storage_options or {}):
+        _NEWEST.keep(_newest_key(uri, storage_options), _Newest(dataset, asked_at))
+
+
+def newest_seen(
+    uri: str, storage_options: Mapping[str, str] | None, *, is_made_anew: bool
+) -> lance.LanceDataset | None:
+    """Give the newest version of a dataset on a store, where the last one seen leads to it.
+
+    Args:
+        uri: The dataset.
+        storage_options: Given to Lance.
+        is_made_anew: Whether others may make another dataset there at any time.
+
+    Returns:
+        None where the versions have to be listed.
+    """
+    key, now = _newest_key(uri, storage_options), time.monotonic()
+    seen = _NEWEST.peek(key)
+    if seen is None or now - seen.asked_at > _LISTED_SECONDS:
+        return None
+    is_compared = is_made_anew or now - seen.compared_at > _COMPARED_SECONDS
+    version, dataset = int(seen.dataset.version), seen.dataset
+    with ThreadPoolExecutor(1) as pool:
+        own = pool.submit(_at, uri, storage_options, version) if is_compared else None
+        try:
+            for following in range(version + 1, version + 1 + _MOST_STEPS):
+                later = _at(uri, storage_options, following)
+                if later is None:
+                    break
+                dataset = later
+            else:
+                return None
+            if own is not None:
+                same = own.result()
+                if same is None or version_identity(same) != version_identity(seen.dataset):
+                    return None
+        except (OSError, ValueError):  # Lance says what is wrong when it lists them
+            return None
+    compared_at = now if is_compared else seen.compared_at
+    _NEWEST.keep(key, _Newest(dataset, now, compared_at))
+    return dataset
+
+
+def _newest_key(uri: str, storage_options: Mapping[str, str] | None) -> TableKey:
+    return TableKey(uri, 0, "", storage_identity(storage_options))
+
+
+def _at(
+    uri: str, storage_options: Mapping[str, str] | None, version: int
+) -> lance.LanceDataset | None:
+    """Open a version by one request; None where there is no file of that version."""
+    place, _, name = uri.rpartition("/")
+    options = lance_options(storage_options)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "manifest")
+        try:
+            path = f"{name}/{version_path(version)}"
+            file_session(place, storage_options).download_file(path, str(copy))
+        except (OSError, ValueError) as error:
+            if "not found" in str(error).lower() and "NoSuchBucket" not in str(error):
+                return None
+            raise
+        manifest = manifest_in(copy.read_bytes())
+    if manifest is None:
+        raise OSError(version)
+    session = lance_session(storage_identity(storage_options))
+    return lance.LanceDataset(
+        uri, version, storage_options=options, serialized_manifest=manifest, session=session
+    )

@@ -567,7 +567,9 @@ def _key(catalog: Catalog, name: tuple[str, ...]) -> TableKey | None:
         return None
     root = catalog.root
     try:
-        manifest = open_manifest(root, storage_options=catalog.storage, is_read_only=True)
+        manifest = open_manifest(
+            root, storage_options=catalog.storage, is_read_only=True, is_kept=True
+        )
     except (NamespaceHasNoManifest, StorageFailure):
         return None
     version, identity = int(manifest.version), version_identity(manifest)

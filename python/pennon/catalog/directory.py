@@ -7,6 +7,7 @@ is what the implementation lists as a table.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -44,10 +45,14 @@ from pennon.manifest.dataset.storage import is_of_storage, storage_failure, stor
 from pennon.manifest.registered_location import change_properties
 from pennon.settings import DEFAULT_NAMESPACE
 
-__all__ = ["Directory", "Registration"]
+__all__ = ["Directory", "Registration", "place_seen", "saw_place"]
 
 _CONNECTIONS: Final[Cache[Any]] = Cache(
     "connections to implementations", max_bytes=64, weigh=lambda _: 1
+)
+# Where tables of stores were last, and when, by the monotonic clock, they were looked for.
+_PLACES: Final[Cache[tuple[str, float]]] = Cache(
+    "places of tables", max_bytes=1000, weigh=lambda _: 1
 )
 _NOT_STARTED = (ValueError, ImportError, AttributeError, TypeError)
 _PAGE = 1000
@@ -55,6 +60,37 @@ _WHEN_MADE = "Set them in CREATE NAMESPACE … WITH DBPROPERTIES"
 
 Name = tuple[str, ...]
 T = TypeVar("T")
+
+
+def place_seen(catalog: Catalog, identifier: Name) -> tuple[str | None, float]:
+    """Tell where a table was last, and when it was looked for: None where nobody has.
+
+    Args:
+        catalog: The catalog.
+        identifier: Namespaces and name.
+    """
+    return _PLACES.peek(_place_key(catalog, identifier)) or (None, -math.inf)
+
+
+def saw_place(catalog: Catalog, identifier: Name, location: str, asked_at: float) -> None:
+    """Remember where a table is.
+
+    Args:
+        catalog: The catalog.
+        identifier: Namespaces and name.
+        location: Path or URL.
+        asked_at: Before it was looked for, by the monotonic clock.
+    """
+    _PLACES.keep(_place_key(catalog, identifier), (location, asked_at))
+
+
+def _place_key(catalog: Catalog, identifier: Name) -> TableKey:
+    storage = storage_identity(catalog.storage_of(identifier))
+    return TableKey(catalog.root, 0, "", storage, "\0".join(identifier))
+
+
+def _forget_places() -> None:
+    _PLACES.forget(lambda _: True)
 
 
 class Directory:
@@ -226,6 +262,7 @@ class Directory:
 
     def register(self, identifier: Name, location: str) -> None:
         """Make a partitioned namespace known under a name: the last step of a creation."""
+        _forget_places()
         request = upstream.CreateNamespaceRequest(
             id=list(identifier), properties=registration_of(self.catalog, location)
         )
@@ -270,6 +307,7 @@ class Directory:
         return True
 
     def _deregister(self, identifier: Name) -> None:
+        _forget_places()
         request = upstream.DropNamespaceRequest(id=list(identifier))
         self._ask("drop", identifier, lambda: self._client.drop_namespace(request))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.caching import LOOK, Cache, TableKey, storage_identity
+from pennon.caching import LOOK
 from pennon.catalog.columns.spark_types import declarations
 from pennon.catalog.configured_catalog import Catalog, absolute_place, is_local, is_path
-from pennon.catalog.directory import Directory, Registration
+from pennon.catalog.directory import Directory, Registration, place_seen, saw_place
 from pennon.catalog.layouts import StoredTable, stored_table
 from pennon.catalog.layouts.plain_snapshot import open_plain
 from pennon.catalog.layouts.stored_tables import DROPPED, open_location
@@ -61,8 +62,8 @@ __all__ = [
 ]
 
 _LAST_VERSION = (1 << 64) - 1
-# Where tables of stores were last.
-_PLACES: Final[Cache[str]] = Cache("places of tables", max_bytes=1000, weigh=lambda _: 1)
+# A query names a table once, and Spark loads it again before it runs it.
+_NAMED_SECONDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,8 @@ def load(
     identifier: Name,
     version: str | None = None,
     timestamp_micros: int | None = None,
+    *,
+    is_named: bool = False,
 ) -> Table:
     """Load a table by its name or its path, now or at an earlier version.
 
@@ -152,6 +155,8 @@ def load(
         version: VERSION AS OF, a version of ``__manifest`` (of the dataset for a plain one), or the
             name of a tag, or ``main`` for the newest.
         timestamp_micros: TIMESTAMP AS OF, in microseconds since the epoch.
+        is_named: Whether the statement has loaded it by its name before: a store is not asked
+            again where it is, but where that was some seconds ago.
 
     Raises:
         TableNotFound: There is none.
@@ -172,7 +177,7 @@ def load(
         return Table(location, identifier, snapshot)
     newest: Future[Snapshot] | None = None
     if version is None and timestamp is None:
-        registration, newest = _registered_and_opened(catalog, identifier)
+        registration, newest = _registered_and_opened(catalog, identifier, is_named=is_named)
     else:
         registration = Directory(catalog).registration(identifier)
     name = catalog.full_name(identifier)
@@ -197,7 +202,7 @@ def load(
 
 
 def _registered_and_opened(
-    catalog: Catalog, identifier: Name
+    catalog: Catalog, identifier: Name, *, is_named: bool
 ) -> tuple[Registration, Future[Snapshot] | None]:
     """Ask for a table's place; a store is asked at once what is where the table was last.
 
@@ -207,16 +212,19 @@ def _registered_and_opened(
     if catalog.is_local:
         return Directory(catalog).registration(identifier), None
     storage = catalog.storage_of(identifier)
-    key = TableKey(catalog.root, 0, "", storage_identity(storage), "\0".join(identifier))
-    before = _PLACES.peek(key)
+    before, found_at = place_seen(catalog, identifier)
+    asked_at = time.monotonic()
     if before is None:
         registration, opened = Directory(catalog).registration(identifier), None
     else:
         with ThreadPoolExecutor(1) as pool:
             opened = pool.submit(open_snapshot, before, None, None, storage)
+            is_known = is_named and asked_at - found_at < _NAMED_SECONDS
+            if is_known and opened.exception() is None:
+                return Registration(before, True), opened
             registration = Directory(catalog).registration(identifier)
-    if registration.is_partitioned and registration.location != before:
-        _PLACES.keep(key, registration.location)
+    if registration.is_partitioned:
+        saw_place(catalog, identifier, registration.location, asked_at)
     is_same = registration.is_partitioned and registration.location == before
     return registration, opened if is_same else None
 

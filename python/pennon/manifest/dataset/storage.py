@@ -16,7 +16,13 @@ import lance
 from lance.dataset import Version
 
 from pennon.caching import storage_identity, version_time
-from pennon.caching.lance_sessions import copied_versions, lance_session, opening
+from pennon.caching.lance_sessions import (
+    copied_versions,
+    lance_session,
+    newest_seen,
+    opening,
+    saw_newest,
+)
 from pennon.errors import (
     InternalError,
     NamespaceHasNoManifest,
@@ -26,6 +32,7 @@ from pennon.errors import (
     StorageFull,
     TableNotFound,
 )
+from pennon.settings import WRITER_GRACE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -302,6 +309,8 @@ def _zoned(asked: datetime) -> datetime:
 
 MANIFEST: Final = "__manifest"
 
+# The folder of a table whose name has digits that Pennon drew for it: no other one gets it.
+_DRAWN: Final = re.compile(r"/[0-9a-f]{8}_[^/$]+[$][^/]+$")
 _LISTINGS: Final = 8
 _OF_VERSION: Final = ".manifest"
 _LISTED_AGAIN_SECONDS: Final = 0.1
@@ -416,6 +425,7 @@ def open_manifest(
     *,
     is_read_only: bool = False,
     is_expired_too: bool = False,
+    is_kept: bool = False,
 ) -> lance.LanceDataset:
     """Open ``__manifest`` at a version, as of a time, or at its latest version.
 
@@ -428,12 +438,15 @@ def open_manifest(
             read; of the transactions behind a commit it would remember the numbers alone, which
             a table made anew at this place has as well.
         is_expired_too: Whether to open a version that has expired, too, as long as it is there.
+        is_kept: Whether nobody makes another namespace at the location, as at a catalog's root.
 
     Raises:
         NamespaceHasNoManifest: There is no ``__manifest`` at the location.
         SnapshotNotFound: There is no such version, or the one of that time has expired.
         StorageFailure: The storage refused; the options are not part of the error.
     """
+    if version is None and timestamp is None and is_read_only:
+        return _newest(location, storage_options, is_kept=is_kept)
     if version is None or timestamp is not None:
         dataset = _open(location, None, storage_options, is_read_only=is_read_only)
         if timestamp is not None:
@@ -458,6 +471,23 @@ def open_manifest(
         raise storage_failure("list the tags of", location, error) from error
     if is_gone:
         raise _not_found(dataset, location, int(dataset.version))
+    return dataset
+
+
+def _newest(
+    location: str, storage_options: StorageOptions | None, *, is_kept: bool
+) -> lance.LanceDataset:
+    """Open the newest version to read it; on a store mostly without a listing."""
+    if "://" not in location:
+        return _open(location, None, storage_options, is_read_only=True)
+    uri, asked_at = manifest_uri(location), time.monotonic()
+    is_drawn = _DRAWN.search(location.rstrip("/")) is not None
+    seen = newest_seen(uri, storage_options, is_made_anew=not (is_kept or is_drawn))
+    if seen is not None:
+        return seen
+    dataset = _open(location, None, storage_options, is_read_only=True)
+    if not any(key.endswith(WRITER_GRACE.name) for key in dataset.metadata):
+        saw_newest(uri, storage_options, dataset, asked_at)
     return dataset
 
 

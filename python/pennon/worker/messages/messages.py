@@ -147,11 +147,15 @@ class ListTablesReply:
 
 @dataclass(frozen=True, slots=True)
 class LoadTable(NamedTableRequest):
-    """Any use of a table; a version or a time is time travel."""
+    """Any use of a table; a version or a time is time travel.
+
+    A query loads it when it is analysed, and again before it is run: then it is ``named`` already.
+    """
 
     op: ClassVar[str] = "load_table"
     version: str | None
     timestamp_micros: int | None
+    named: bool
 
 
 @dataclass(frozen=True, slots=True)

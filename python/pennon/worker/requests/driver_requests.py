@@ -230,7 +230,13 @@ def refuse_change(request: m.NamedTableRequest, change: str, advice: str) -> Non
     """
     try:
         metadata_table = find_metadata_table(
-            m.LoadTable(request.catalog, request.identifier, version=None, timestamp_micros=None)
+            m.LoadTable(
+                request.catalog,
+                request.identifier,
+                version=None,
+                timestamp_micros=None,
+                named=False,
+            )
         )
     except TableNotFound:
         return
@@ -419,7 +425,13 @@ def list_tables(request: m.ListTables) -> m.ListTablesReply:
 def load_table(request: m.LoadTable) -> m.TableReply:
     """Answer ``load_table``."""
     try:
-        table = load(request.catalog, request.identifier, request.version, request.timestamp_micros)
+        table = load(
+            request.catalog,
+            request.identifier,
+            request.version,
+            request.timestamp_micros,
+            is_named=request.named,
+        )
     except (TableNotFound, NamespaceNotFound):
         metadata_table = find_metadata_table(request)
         if metadata_table is None:

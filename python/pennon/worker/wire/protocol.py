@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "6a7799080e9b"
+PROTOCOL: Final = "b0a5166ba737"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

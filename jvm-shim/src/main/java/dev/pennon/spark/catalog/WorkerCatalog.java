@@ -98,11 +98,17 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   private Table loaded(Identifier identifier, String version, Long timestampMicros) {
     ObjectNode request = worker.request("load_table", identifier);
     request.put("version", version).put("timestamp_micros", timestampMicros);
+    request.put("named", StackWalker.getInstance().walk(WorkerCatalog::isRefreshed));
     TableReply reply = Replies.answer(request, TableReply.class);
     return reply.isMetadata()
         ? new MetadataTable(reply.handle(worker.described()))
         : PennonTable.of(worker.described(), reply)
             .loadedBy(Columns.quoted(name()) + "." + identifier);
+  }
+
+  /** Whether the query has named the table before: behind its analysis Spark loads it again. */
+  private static boolean isRefreshed(Stream<StackWalker.StackFrame> callers) {
+    return callers.limit(8).anyMatch(at -> at.getClassName().contains("V2TableRefreshUtil"));
   }
 
   /** What a function finds in a table, as a table. */
@@ -201,8 +207,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   @Override
   public final Table alterTable(Identifier identifier, TableChange... changes) {
     ObjectNode request = worker.request("alter_table", identifier);
-    request.set("changes", SchemaChanges.toJson(changes));
-    return table(request);
+    return table(request.set("changes", SchemaChanges.toJson(changes)));
   }
 
   private PennonTable table(ObjectNode request) {
@@ -211,8 +216,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
 
   @Override
   public final boolean dropTable(Identifier identifier) {
-    ObjectNode request = worker.request("drop_table", identifier);
-    return Replies.answer(request, DroppedReply.class).dropped();
+    return Replies.answer(worker.request("drop_table", identifier), DroppedReply.class).dropped();
   }
 
   private record DroppedReply(boolean dropped) {}
@@ -225,8 +229,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   @Override
   public final void renameTable(Identifier from, Identifier to) {
     ObjectNode request = worker.request("rename_table", from);
-    request.set("to", CatalogConnection.toJson(to));
-    WorkerConnection.answer(request);
+    WorkerConnection.answer(request.set("to", CatalogConnection.toJson(to)));
   }
 
   // Namespaces
@@ -282,8 +285,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   @Override
   public final void createNamespace(String[] namespace, Map<String, String> properties) {
     ObjectNode request = worker.request("create_namespace", namespace);
-    request.set("properties", Messages.strings(properties));
-    WorkerConnection.answer(request);
+    WorkerConnection.answer(request.set("properties", Messages.strings(properties)));
   }
 
   @Override
