@@ -22,11 +22,14 @@
 {% macro get_insert_overwrite_sql(source_relation, target_relation, existing_relation) %}
   {%- set columns = adapter.get_columns_in_relation(target_relation) | map(attribute='quoted') | join(', ') -%}
   {%- if config.get('incremental_strategy') == 'microbatch' -%}
-    {#- A batch replaces its own rows alone, also where a partition is longer than it -#}
+    {#- A batch replaces its own rows alone, also where a partition is longer than it. The times are written as
+        dbt writes them for the rows that it reads: in any time zone both are the same days of a DATE -#}
     {%- set time = config.get('event_time') -%}
     insert into {{ target_relation }}
-    replace where {{ time }} >= timestamp '{{ model.batch.event_time_start }}'
-      and {{ time }} < timestamp '{{ model.batch.event_time_end }}'
+    replace where {{ time }} >= '{{ model.batch.event_time_start }}' and {{ time }} < '{{ model.batch.event_time_end }}'
+  {%- elif not config.get('partition_by') -%}
+    {#- Not by the session's mode of overwriting, which another model may have set -#}
+    insert into {{ target_relation }} replace where true
   {%- else -%}
     {#- Which partitions: those of the rows, whatever the transforms are -#}
     insert overwrite {{ target_relation }}
@@ -62,3 +65,9 @@
   {%- set new = api.Relation.create(schema=schema, identifier=identifier, type=type) -%}
   {% do return([there is not none, there or new]) %}
 {% endmacro %}
+
+
+{% materialization clone, adapter='spark' %}
+  {% do exceptions.raise_compiler_error(
+    "Cannot clone " ~ this ~ ": the format has no clones. Copy the rows by a model, or read the other target by dbt build --defer.") %}
+{% endmaterialization %}

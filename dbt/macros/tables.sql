@@ -4,10 +4,11 @@
 #}
 
 {% macro dbt_spark_validate_get_file_format(raw_file_format) %}
-  {#- dbt-spark says parquet where a model says nothing -#}
-  {%- if raw_file_format not in ['lance', 'parquet'] -%}
+  {#- What the model states: dbt-spark says parquet where a model says nothing -#}
+  {%- set stated = config.get('file_format', 'lance') if 'file_format' in model.get('unrendered_config', {}) else 'lance' -%}
+  {%- if stated != 'lance' -%}
     {% do exceptions.raise_compiler_error(
-      "Cannot build " ~ this ~ ": its file_format is " ~ raw_file_format
+      "Cannot build " ~ this ~ ": its file_format is " ~ stated
       ~ ", and the catalog stores Lance. Leave file_format out, or write lance.") %}
   {%- endif -%}
   {% do return('lance') %}
@@ -15,7 +16,7 @@
 
 
 {% macro spark__file_format_clause() %}
-  using {{ dbt_spark_validate_get_file_format(config.get('file_format', 'lance')) }}
+  using {{ dbt_spark_validate_get_file_format(none) }}
 {%- endmacro %}
 
 
@@ -43,8 +44,10 @@
 
 {% macro table_clauses() %}
   {{ file_format_clause() }}
+  {{ options_clause() }}
   {{ tblproperties_clause() }}
   {{ partition_cols(label="partitioned by") }}
+  {{ clustered_cols(label="clustered by") }}
   {{ location_clause() }}
   {{ comment_clause() }}
 {% endmacro %}
@@ -59,6 +62,12 @@
   {%- for row in run_query("describe query " ~ query) -%}{%- do columns.append([row[0], row[1]]) -%}{%- endfor -%}
   {%- set partitions = config.get('partition_by') or [] -%}
   {%- set partitions = [partitions] if partitions is string else partitions -%}
+  {%- set clusters = config.get('clustered_by') or [] -%}
+  {%- set clusters = [clusters] if clusters is string else clusters -%}
+  {%- if clusters and config.get('buckets') -%}
+    {#- CLUSTERED BY is a partition field for Spark -#}
+    {%- set partitions = partitions + ['bucket(' ~ config.get('buckets') ~ ',' ~ clusters | join(',') ~ ')'] -%}
+  {%- endif -%}
   {%- set stated = partitions | join(',') | replace(' ', '') | replace('`', '') | lower -%}
   {% do return(columns == there.columns and stated == there.partitions | join(',') | replace(' ', '') | lower) %}
 {% endmacro %}
@@ -93,6 +102,7 @@
   {% do set_properties(target_relation) %}
   {% do apply_grants(target_relation, config.get('grants'), should_revoke=False) %}
   {% do persist_docs(target_relation, model) %}
+  {% do persist_constraints(target_relation, model) %}
   {{ run_hooks(post_hooks) }}
   {{ return({'relations': [target_relation]}) }}
 {% endmaterialization %}
@@ -127,6 +137,8 @@
     {%- do stated.append("cast(null as " ~ column[1] ~ ") as " ~ column[0]) -%}
   {%- endfor -%}
   {%- if is_of_this_shape(this, "select " ~ stated | join(", ")) -%}
+    {#- dbt loads no rows of a file that has none -#}
+    {%- if not agate_table.rows -%}{% do run_query("truncate table " ~ this) %}{%- endif -%}
     {{ return("") }}
   {%- endif -%}
   {{ return(create_csv_table(model, agate_table)) }}
@@ -221,6 +233,14 @@
 
 {% macro spark__persist_constraints(relation, model) %}
   {#- A contract's names and types are checked; Spark adds NOT NULL and CHECK to no table of a query -#}
+  {%- set stated = model.get('constraints', []) | map(attribute='type') | list -%}
+  {%- for column in model.columns.values() -%}
+    {%- do stated.extend(column.get('constraints', []) | map(attribute='type')) -%}
+  {%- endfor -%}
+  {%- if stated and config.get('contract').enforced -%}
+    {% do exceptions.warn("The constraints of " ~ relation ~ " (" ~ stated | unique | join(", ")
+      ~ ") are left out: Spark adds none to a table that a query makes. Write them as data_tests.") %}
+  {%- endif -%}
 {% endmacro %}
 
 

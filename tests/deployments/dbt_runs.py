@@ -145,6 +145,12 @@ def test_dbt_builds_changes_and_documents_a_lake(project: Project) -> None:
     assert "Cannot build the view shop.viewed: the catalog keeps tables alone." in refused
     assert "+materialized: table" in refused
 
+    (project.folder / "models" / "viewed.sql").write_text(
+        "{{ config(file_format='parquet') }} select 1"
+    )
+    refused = project.dbt("run", "--vars", "{run: 1}", "--select", "viewed", fails=True)
+    assert "shop.viewed: its file_format is parquet, and the catalog stores Lance." in refused
+
     project.dbt("docs", "generate", "--vars", "{run: 1}")
     catalog = json.loads((project.folder / "target" / "catalog.json").read_text())
     shown = catalog["nodes"]["model.shop.orders"]
@@ -155,3 +161,8 @@ def test_dbt_builds_changes_and_documents_a_lake(project: Project) -> None:
         "double",
         "timestamp",
     ]
+
+    seed.write_text("id,region,amount,sold_at\n")
+    project.dbt("seed", "--vars", "{run: 1}")
+    assert project.rows("raw") == []
+    assert project.versions("raw") == begun["raw"] + 2
