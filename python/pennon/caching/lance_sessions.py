@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -134,6 +134,8 @@ _EXPIRES: Final = "expires_at_millis"
 _MARGIN_SECONDS: Final = 60
 _KEPT_SECONDS: Final = 300
 _SHARE_OF_LIFE: Final = 10
+# Each has a client of its service.
+_TABLES: Final = 1024
 
 
 def vended(
@@ -240,7 +242,8 @@ class _VendedTable:
             )
 
 
-@cache
+# One that goes is asked for anew when its table is read again.
+@lru_cache(maxsize=_TABLES)
 def _table_of(text: str) -> _VendedTable:
     return _VendedTable(text)
 
