@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import shutil
 from pathlib import Path
 
 import lance
@@ -15,6 +16,7 @@ import pytest
 
 import pennon
 from pennon.errors import (
+    IndexFilesMissing,
     LeafMissing,
     NotVectorColumn,
     PredicateNotEvaluable,
@@ -23,6 +25,7 @@ from pennon.errors import (
     SearchOptionRefused,
     UnknownColumn,
 )
+from pennon.leaf import forget_leaves
 from pennon.namespace import PartitionedNamespace
 from pennon.search import nearest_rows
 
@@ -309,3 +312,63 @@ def test_tasks_elsewhere_find_the_rows_of_one_search(tmp_path: Path) -> None:
     first = [together.filter(pc.equal(together["query_index"], one)).slice(0, 5) for one in (0, 1)]
     assert pa.concat_tables(first).to_pylist() == whole.select(columns).to_pylist()
     assert sum(part.num_rows for part in of_tasks) > whole.num_rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    [("IVF_RQ", "l2"), ("IVF_SQ", "cosine"), ("IVF_PQ", "l2"), ("IVF_HNSW_SQ", "cosine")],
+)
+def test_an_index_keeps_the_rules_of_a_search(tmp_path: Path, kind: str, metric: str) -> None:
+    """As many rows as there are up to k, filtered first, of exact distances, in one order."""
+    drawn = random.Random(f"{kind} {metric}")  # noqa: S311
+    columns = schema(pa.float32()).set(3, pa.field("v", pa.list_(pa.float32(), 8)))
+
+    def given(count: int, first: int) -> pa.Table:
+        made = rows(drawn, count, pa.float32(), first)
+        for row in made:
+            if isinstance(row["v"], list):
+                row["v"] += [drawn.gauss(1, 1), drawn.gauss(1, 1)]
+        return pa.Table.from_pylist(made, columns)
+
+    table = pennon.create(tmp_path / "t", columns, partition_by=["tenant"])
+    table.append(given(1_400, 0))
+    options = {"num_sub_vectors": 4} if kind == "IVF_PQ" else {}
+    table.create_index("v", kind, metric=metric, min_bytes=0, num_partitions=3, **options)
+    table.append(given(60, 2_000))
+    table.delete("id % 7 = 3")
+    assert set(table.metadata("indexes")["rows_not_indexed"].to_pylist()) != {0}
+    live = table.scan().to_arrow().to_pylist()
+    query = [*QUERY, 0.5, 1.5]
+    for where, holds in {
+        None: lambda _: True,
+        "n = 3": lambda row: row["n"] == 3,
+        "id BETWEEN 700 AND 709 OR id = 2001": lambda row: (
+            700 <= row["id"] <= 709 or row["id"] == 2001
+        ),
+    }.items():
+        kept = [row for row in live if holds(row)]
+        far = expected_distances(metric, query, kept)
+        by_id = {row["id"]: row for row in kept}
+        for k in (5, 3_000):
+            search = table.search(query, k=k, where=where, nprobes=1, refine_factor=1)
+            found = search.to_arrow().to_pylist()
+            assert len({row["id"] for row in found}) == len(found) == min(k, len(far))
+            own = [expected_distances(metric, query, [by_id[row["id"]]]) for row in found]
+            assert [[row["_distance"]] for row in found] == [
+                pytest.approx(at, abs=1e-3) for at in own
+            ]
+            assert [row["_distance"] for row in found] == sorted(row["_distance"] for row in found)
+            assert search.to_arrow().to_pylist() == found
+
+
+def test_an_exact_search_asks_no_index(tmp_path: Path) -> None:
+    drawn = random.Random(5)  # noqa: S311
+    table = made(tmp_path, "tenant", [rows(drawn, 90, pa.float32())], schema(pa.float32()))
+    before = table.search(QUERY, k=7, exact=True).to_arrow()
+    table.create_index("v", "IVF_FLAT", min_bytes=0)
+    for files in tmp_path.glob("t/*/_indices"):
+        shutil.rmtree(files)
+    forget_leaves()
+    assert pennon.open(tmp_path / "t").search(QUERY, k=7, exact=True).to_arrow() == before
+    with pytest.raises(IndexFilesMissing):
+        pennon.open(tmp_path / "t").search(QUERY, k=7).to_arrow()
