@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -270,6 +271,21 @@ def test_an_index_takes_odd_values_for_what_they_are(tmp_path: Path, kind: str) 
     table.create_index("f", kind, min_bytes=0)
     table.create_index("s", kind, min_bytes=0)
     assert {where: scanned(tmp_path / "t", where) for where in conditions} == before
+
+
+def test_an_index_of_geometries_is_for_other_clients_of_lance(tmp_path: Path) -> None:
+    table = pennon.create(tmp_path / "t", pa.schema({"id": pa.int64(), "place": pa.binary()}))
+    points = [struct.pack("<BIdd", 1, 1, at, at) for at in range(300)]
+    table.append([{"id": at, "place": point} for at, point in enumerate([*points, None])])
+    conditions = (f"place = X'{points[7].hex()}'", "place IS NULL", f"place < X'{points[9].hex()}'")
+    before = {where: scanned(tmp_path / "t", where) for where in conditions}
+    table.create_index("place", "RTREE", min_bytes=0)
+    assert table.metadata("indexes")["rows_indexed"].to_pylist() == [301]
+    assert {where: scanned(tmp_path / "t", where) for where in conditions} == before
+    table.append([{"id": 400, "place": b"no geometry"}])
+    with pytest.raises(IndexRefused, match="Lance says"):
+        table.refresh_indexes()
+    assert scanned(tmp_path / "t", "id = 400") == {400}
 
 
 def test_an_index_that_lance_alone_knows_is_dropped_in_weak_mode(tmp_path: Path) -> None:

@@ -86,6 +86,10 @@ def _is_list(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_list(data_type) or pa.types.is_large_list(data_type))
 
 
+def _is_bytes(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
+
+
 def _is_document(data_type: pa.DataType) -> bool:
     return _is_text(data_type.value_type if _is_list(data_type) else data_type)
 
@@ -119,6 +123,8 @@ INDEX_TYPES: Final[Mapping[str, _Kind]] = {
     "ZONEMAP": _Kind(_is_plain, _VALUES, {"rows_per_zone": int}),
     "BLOOMFILTER": _Kind(_is_plain, _VALUES, {"number_of_items": int, "probability": float}),
     "LABEL_LIST": _Kind(_is_list, "lists", {}),
+    # Pennon evaluates no condition on places: other clients of Lance ask it.
+    "RTREE": _Kind(_is_bytes, "bytes: geometries as WKB", {}),
     "NGRAM": _Kind(_is_text, "texts", {}),
     # Without it there is no search in a leaf's texts, however few they are.
     "INVERTED": _Kind(_is_document, "texts, or lists of texts", _TEXT, least_bytes=0),
