@@ -162,8 +162,9 @@ bench-appends: $(INSTALLED) ## many appends of ten rows without maintenance, and
 bench-merge: $(INSTALLED) $(JAR) ## MERGE of 1 % into ROWS rows, beside Iceberg's merge on read, which it fetches
 	@$(BIN)/python -m benchmarks.merge --rows $(or $(ROWS),20000000) $(ARGS)
 
-bench-search: $(INSTALLED) ## searches by vectors over many partitions, beside bare Lance and one dataset
+bench-search: $(INSTALLED) ## searches by vectors and texts over many partitions, beside bare Lance and one dataset
 	@$(BIN)/python -m benchmarks.vector_search $(ARGS)
+	@$(BIN)/python -m benchmarks.text_search
 
 bench-store: $(INSTALLED) ## tables on an S3 server that waits 50 ms before each request, beside one Lance dataset and Iceberg
 	@$(BIN)/python -m benchmarks.store $(ARGS)

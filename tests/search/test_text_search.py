@@ -20,6 +20,8 @@ import pytest
 import pennon
 from pennon.errors import LeafMissing, SearchOptionRefused, UnknownColumn
 from pennon.namespace import PartitionedNamespace
+from pennon.search import text as text_search
+from pennon.search.search_plan import split_words
 
 WORDS = ["sky", "sea", "Blue", "red", "fox", "über", "naïve", "日本", "4k", "lance"]
 SCHEMA = pa.schema(
@@ -168,6 +170,60 @@ def test_words_that_are_a_few_edits_away(tmp_path: Path) -> None:
         check(table.search_text(word, k=500, fuzziness=edits).to_arrow(), expected, 500)
     assert table.search_text("seye", fuzziness=1).to_arrow().num_rows == 0
     assert table.search_text('"lanse lance"', fuzziness=1).to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("few", [0, 1 << 19])
+def test_words_of_an_index_are_read_and_not_split_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(text_search, "_FEW_PLACES", few)
+    monkeypatch.setattr(text_search, "_STORED_BYTES", 2_000)  # several files for each leaf
+    split: list[int] = []
+
+    def counted(texts: pa.Array, *, ascii_folding: bool) -> pa.Array:
+        split.append(len(texts))
+        return split_words(texts, ascii_folding=ascii_folding)
+
+    table = made(tmp_path, "tenant")
+    files = list(tmp_path.glob("t/*/_indices/*/words_1_*"))
+    assert len(files) >= 9
+    monkeypatch.setattr(text_search, "split_words", counted)
+    is_phrase = phrase("fox", "4k")
+
+    def check_all(rows_split: int) -> None:
+        live = table.scan().to_arrow().to_pylist()
+        split.clear()
+        check(
+            table.search_text("sky über", "body", 500).to_arrow(),
+            bm25(live, lambda _: ["sky", "über"]),
+            500,
+        )
+        assert sum(split) == rows_split
+        found = table.search_text('"fox 4k" naïve -red', "body", 500).to_arrow()
+        expected = bm25(
+            live,
+            lambda words: (
+                [] if "red" in words else [*(["fox", "4k"] if is_phrase(words) else []), "naïve"]
+            ),
+        )
+        check(found, expected, 500)
+        found = table.search_text("lanse", "body", 500, fuzziness=1).to_arrow()
+        check(found, bm25(live, lambda _: ["lance"]), 500)
+        assert sum(split) == rows_split  # what was read is kept
+
+    in_no_index = table.scan("id >= 150").count_rows()
+    check_all(in_no_index)
+    table.refresh_indexes()
+    check_all(0)
+    table.delete("id % 5 = 1")
+    check_all(0)
+    table.maintenance.compact()
+    check_all(0)
+    for file in tmp_path.glob("t/*/_indices/*/words_1_*"):
+        file.unlink()  # as another client of Lance makes an index
+    table.append([{"id": 1000, "tenant": "a", "body": "sky new", "v": [0, 0]}])
+    text_search._KEPT.forget(lambda _: True)
+    check_all(table.scan().count_rows())
 
 
 def test_scores_of_a_partition_are_those_of_a_dataset_of_its_own(tmp_path: Path) -> None:

@@ -332,8 +332,9 @@ def test_an_index_keeps_the_rules_of_a_search(tmp_path: Path, kind: str, metric:
 
     table = pennon.create(tmp_path / "t", columns, partition_by=["tenant"])
     table.append(given(1_400, 0))
-    options = {"num_sub_vectors": 4} if kind == "IVF_PQ" else {}
-    table.create_index("v", kind, metric=metric, min_bytes=0, num_partitions=3, **options)
+    options = {"min_bytes": 0, "num_partitions": 3}
+    options |= {"num_sub_vectors": 4} if kind == "IVF_PQ" else {}
+    table.create_index("v", kind, metric=metric, **options)  # type: ignore[arg-type]
     table.append(given(60, 2_000))
     table.delete("id % 7 = 3")
     assert set(table.metadata("indexes")["rows_not_indexed"].to_pylist()) != {0}

@@ -3,7 +3,8 @@
     make torture-search N=1000
 
 Exact answers have to be NumPy's; approximate ones eight of ten, and whole. Conditions on indexed
-columns find what a look at all rows finds. A failure prints the seed that repeats it.
+columns find what a look at all rows finds, and so do searches of texts. A failure prints the seed
+that repeats it.
 """
 
 from __future__ import annotations
@@ -92,6 +93,12 @@ def check_answers(table: PartitionedNamespace, drawn: random.Random) -> None:
     }
     for where, ids in holds.items():
         assert set(table.scan(where, columns=["id"]).to_arrow()["id"].to_pylist()) == ids
+    having = holds[f"text = '{word}'"]
+    scored = table.search_text(word.removeprefix("word "), "text", 10_000, columns=["id"])
+    score = np.log1p((len(live) - len(having) + 0.5) / (len(having) + 0.5))  # of two words each
+    found = scored.to_arrow()
+    assert (set(found["id"].to_pylist()), found.num_rows) == (having, len(having))
+    assert found["_score"].to_pylist() == pytest.approx([score] * len(having), rel=1e-6)
 
 
 def take_steps(path: Path, drawn: random.Random, count: int) -> None:
@@ -99,6 +106,7 @@ def take_steps(path: Path, drawn: random.Random, count: int) -> None:
     table = made(path, drawn)
     table.create_index("v", drawn.choice(["IVF_RQ", "IVF_SQ", "IVF_FLAT"]), "v_idx", min_bytes=0)
     table.create_index("n", "BTREE", min_bytes=0)
+    table.create_index("text", "INVERTED")
     versions = [table.version]
     for number in range(1, count + 1):
         step = drawn.choice(STEPS)

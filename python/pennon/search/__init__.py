@@ -5,19 +5,17 @@ from pennon.search.indexes import define_index
 from pennon.search.nearest import merge, nearest_rows, search_leaves, take
 from pennon.search.search_functions import NearestJoin, check_zone, search_table
 from pennon.search.search_plan import (
+    HybridPlan,
     SearchLeaf,
     SearchOptions,
     SearchPlan,
-    explain_search,
-    plan_search,
-)
-from pennon.search.text import (
-    HybridPlan,
     TextPlan,
-    best_rows,
+    explain_search,
     plan_hybrid,
+    plan_search,
     plan_text,
 )
+from pennon.search.text import best_rows
 
 __all__ = [
     "HybridPlan",

@@ -306,7 +306,10 @@ class _Work:
         if len(live) >= _MOST_SEGMENTS or 2 * num_lacking > total:
             lacking, dead = sorted(rows), tuple(one.uuid for one in segments)
         schema = snapshot.schema.arrow
-        segment = build_segment(dataset, definition, column, schema, lacking)
+        storage = snapshot.storage_options
+        segment = build_segment(
+            dataset, definition, column, schema, lacking, storage_options=storage
+        )
         if segment is None:
             return None
         return _Built(state.object_id, files_by_fragment(dataset), (segment,), dead)

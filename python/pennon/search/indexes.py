@@ -20,9 +20,11 @@ from sqlglot import exp
 from pennon.errors import IndexOptionRefused, IndexRefused
 from pennon.leaf import LeafSource, LeafViews
 from pennon.leaf.dataset import leaf_failure
+from pennon.leaf.read.metadata_columns import ROW_ID
 from pennon.manifest.format.properties import IndexDefinition
 from pennon.planning.binding.source_columns import resolve_column
 from pennon.predicate.dialect import DataFusion
+from pennon.search.text import store_words
 from pennon.search.vectors import Metric, is_vector
 from pennon.spec.column_names import column_path
 from pennon.spec.schema import field_id_of
@@ -271,6 +273,8 @@ def build_segment(
     column: pa.Field,
     namespace_schema: pa.Schema,
     fragments: Sequence[int],
+    *,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Index | None:
     """Build a segment over some fragments of a leaf, of which no version knows afterwards.
 
@@ -280,6 +284,7 @@ def build_segment(
         column: Its column in the table.
         namespace_schema: All columns of the table.
         fragments: The numbers of the fragments.
+        storage_options: Given to Lance.
 
     Returns:
         The segment; None where the leaf stores the column otherwise, or has too few values.
@@ -300,6 +305,9 @@ def build_segment(
         if definition.type == "INVERTED":
             # What was built lies in parts that no query reads before they are merged.
             segment = dataset.merge_existing_index_segments([segment])
+            if _is_text(column.type):
+                views = LeafViews(pa.schema([column, ROW_ID]), namespace_schema)
+                store_words(dataset, segment, views, storage_options)
     return replace(segment, name=definition.name) if segment.fragment_ids else None
 
 

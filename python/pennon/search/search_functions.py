@@ -30,18 +30,22 @@ from pennon.search.nearest import nearest_rows
 from pennon.search.search_plan import (
     DISTANCE,
     QUERY_INDEX,
+    RELEVANCE,
+    SCORE,
     SearchPlan,
     explain_search,
+    plan_hybrid,
     plan_search,
+    plan_text,
 )
-from pennon.search.text import RELEVANCE, SCORE, best_rows, plan_hybrid, plan_text
+from pennon.search.text import best_rows
 from pennon.search.vectors import known_vectors, query_vectors
 from pennon.spec.column_names import listed_columns
 
 if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.metadata_tables.metadata_table import SearchCall
-    from pennon.search.text import HybridPlan, TextPlan
+    from pennon.search.search_plan import HybridPlan, TextPlan
 
 __all__ = ["NearestJoin", "check_zone", "search_table"]
 

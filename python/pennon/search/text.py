@@ -1,75 +1,61 @@
 """Finds the rows whose texts match words best: BM25 over all partitions that the table has.
 
-A text is split into words: runs of letters, marks and digits of any script, in lower case; no word
-is stemmed or left out. A row's score is the sum over the words of the query of
+A row's score is the sum over the words of the query of
 ``ln(1 + (N - df + .5) / (df + .5)) * tf * 2.2 / (tf + 1.2 * (.25 + .75 * length / mean))``, as in
 Lance. N, df and the mean length are those of all rows of the table's version that have a word,
 whatever the filter. A phrase scores as its words do. Texts that are NULL match nothing.
 
-What was split of a leaf at a version is kept, as long as there is room, for the next query.
+The words of rows in an ``INVERTED`` index are in files beside Lance's own, of which a query reads
+those of its words: Lance's index counts rows that were deleted, knows no rows of other leaves, and
+splits texts otherwise. All other rows are read and split. What was split of a leaf at a version is
+kept, as long as there is room, for the next query.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
 
 from pennon.caching import Cache, storage_identity
-from pennon.errors import PennonError, SearchOptionRefused
+from pennon.caching.lance_sessions import lance_options
 from pennon.execution import LeafRead, Relation, run_ahead
 from pennon.execution.batches import at_once
-from pennon.leaf.dataset import leaf_key
+from pennon.leaf import LeafSource, LeafViews
+from pennon.leaf.dataset import FIRST_DETACHED, leaf_failure, leaf_key
 from pennon.leaf.read.metadata_columns import ROW_ID
-from pennon.manifest.format.properties import index_definitions
-from pennon.planning import plan_scan
-from pennon.planning.binding.bound_predicate import check_evaluable
 from pennon.search.nearest import nearest_found, read_found
-from pennon.search.search_plan import (
-    check_least,
-    check_names,
-    plan_search,
-    search_leaves_of,
-)
-from pennon.search.vectors import searched_column
-from pennon.spec.schema import field_id_of
+from pennon.search.search_plan import RELEVANCE, SCORE, Clause, HybridPlan, TextPlan, split_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    import lance
     import numpy.typing as npt
+    from lance.dataset import Index
 
-    from pennon.manifest import Snapshot
-    from pennon.search.search_plan import SearchLeaf, SearchPlan
+    from pennon.caching import TableKey
 
-__all__ = [
-    "RELEVANCE",
-    "SCORE",
-    "HybridPlan",
-    "TextPlan",
-    "best_rows",
-    "plan_hybrid",
-    "plan_text",
-]
+__all__ = ["best_rows", "store_words"]
 
-SCORE: Final = pa.field("_score", pa.float32(), nullable=False)
-"""How well a row's text matches."""
-RELEVANCE: Final = pa.field("_relevance_score", pa.float32(), nullable=False)
-"""How far in front a row is among those of several searches."""
 _SATURATION: Final = 1.2
 _OF_LENGTH: Final = 0.75
-_MOST_EDITS: Final = 2
 _LEAF_BYTES: Final = 32 << 20
 _KEPT_BYTES: Final = 256 << 20
-_NO_WORD: Final = r"[^\p{L}\p{M}\p{N}]+"
-_CLAUSE: Final = re.compile(r'([+-]?)(?:"([^"]*)"|(\S+))')
+_STORED: Final = "words_1"
+"""How files of words are called; of another number where texts are split otherwise."""
+_STORED_BYTES: Final = 32 << 20
+_FEW_PLACES: Final = 1 << 19
+"""So many are kept: to read those of a word takes longer than to find them."""
+_WHOLE: Final = 1 << 30
+_KINDS: Final = ("docs", "places", "words")
 
 
 # Words: of texts, and of queries.
@@ -83,6 +69,42 @@ class _Postings(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class _Places:
+    """Where words are: by word, the row of each place, and its number within the row.
+
+    Args:
+        docs: The rows.
+        places: The numbers.
+    """
+
+    docs: npt.NDArray[np.int32]
+    places: npt.NDArray[np.int32]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.docs.nbytes + self.places.nbytes)
+
+    def of_word(self, first: int, end: int) -> _Places:
+        return _Places(self.docs[first:end], self.places[first:end])
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredPlaces:
+    """The same in a file, of which the places of a word are read when they are asked for."""
+
+    path: str
+    storage_options: Mapping[str, str] = field(repr=False, hash=False)
+    nbytes: int = 0
+
+    def of_word(self, first: int, end: int) -> _Places:
+        read = _file(self.path, self.storage_options).read_range(
+            first, end - first, batch_size=_WHOLE
+        )
+        docs, places = read.to_table().columns
+        return _Places(docs.to_numpy(), places.to_numpy())
+
+
+@dataclass(frozen=True, slots=True)
 class _Block:
     """The words of some rows of a leaf; those without a word are not in it.
 
@@ -91,20 +113,20 @@ class _Block:
         lengths: How many words each has.
         words: All distinct words.
         first: Of each word, where its places begin; and where the last one's end.
-        docs: The row of each place, by word.
-        places: The number of each place within its row.
+        places: Where the words are.
+        is_live: Which rows the version has; None where it has all.
     """
 
     ids: npt.NDArray[np.uint64]
     lengths: npt.NDArray[np.int32]
     words: pa.Array
     first: npt.NDArray[np.int64]
-    docs: npt.NDArray[np.int32]
-    places: npt.NDArray[np.int32]
+    places: _Places | _StoredPlaces
+    is_live: npt.NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, texts: pa.Array, ids: npt.NDArray[np.uint64], *, ascii_folding: bool) -> _Block:
-        pieces = _split(texts, ascii_folding=ascii_folding)
+        pieces = split_words(texts, ascii_folding=ascii_folding)
         words, rows = pieces.flatten(), pc.list_parent_indices(pieces).to_numpy()
         is_word = np.asarray(pc.not_equal(words, ""))
         rows = rows[is_word]
@@ -122,14 +144,22 @@ class _Block:
             lengths.astype(np.int32),
             encoded.dictionary,
             np.concatenate([[0], np.cumsum(by_word)]),
-            docs[order].astype(np.int32),
-            places[order].astype(np.int32),
+            _Places(docs[order].astype(np.int32), places[order].astype(np.int32)),
         )
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.ids, self.lengths, self.first, self.docs, self.places)
+        arrays = (self.ids, self.lengths, self.first, self.places)
         return int(sum(array.nbytes for array in arrays) + self.words.nbytes)
+
+    @property
+    def num_docs(self) -> int:
+        return len(self.ids) if self.is_live is None else int(self.is_live.sum())
+
+    @property
+    def num_words(self) -> int:
+        lengths = self.lengths if self.is_live is None else self.lengths[self.is_live]
+        return int(lengths.sum())
 
     def find(self, word: str, edits: int) -> dict[str, int]:
         """Find a word, and those that so many edits make of it."""
@@ -139,8 +169,14 @@ class _Block:
         numbers = _edited(self.words, word, edits)
         return dict(zip(self.words.take(numbers).to_pylist(), numbers.tolist(), strict=True))
 
+    def _places_of(self, number: int) -> _Places:
+        return self.places.of_word(int(self.first[number]), int(self.first[number + 1]))
+
+    def _live(self, docs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return docs if self.is_live is None else docs[self.is_live[docs]]
+
     def postings(self, number: int) -> _Postings:
-        docs = self.docs[slice(*self.first[number : number + 2])].astype(np.int64)
+        docs = self._live(self._places_of(number).docs.astype(np.int64))
         distinct, times = np.unique(docs, return_counts=True)
         return _Postings(distinct, times)
 
@@ -151,25 +187,16 @@ class _Block:
         for ahead, number in enumerate(numbers):
             if number is None:
                 return {}
-            chosen = slice(*self.first[number : number + 2])
-            keys = (self.docs[chosen].astype(np.int64) << 32) + self.places[chosen] - ahead
+            of_word = self._places_of(number)
+            keys = (of_word.docs.astype(np.int64) << 32) + of_word.places - ahead
             begins = keys if begins is None else np.intersect1d(begins, keys)
-        docs = np.unique((np.empty(0, np.int64) if begins is None else begins) >> 32)
+        docs = self._live(np.unique((np.empty(0, np.int64) if begins is None else begins) >> 32))
         postings = {}
         for word, number in zip(words, numbers, strict=True):
             if number is not None:
                 having, times = self.postings(number)
                 postings[word] = _Postings(docs, times[np.searchsorted(having, docs)])
         return postings
-
-
-def _split(texts: pa.Array, *, ascii_folding: bool) -> pa.Array:
-    """Split texts at whatever is in no word; pieces may be empty."""
-    if pc.all(pc.string_is_ascii(texts)).as_py() is False:
-        texts = pc.utf8_normalize(texts, "NFKD" if ascii_folding else "NFC")
-        if ascii_folding:
-            texts = pc.replace_substring_regex(texts, r"\p{M}+", "")
-    return pc.split_pattern_regex(pc.utf8_lower(texts), _NO_WORD)
 
 
 def _edited(words: pa.Array, word: str, edits: int) -> npt.NDArray[np.int64]:
@@ -191,175 +218,13 @@ def _edited(words: pa.Array, word: str, edits: int) -> npt.NDArray[np.int64]:
     return at[is_near]
 
 
-@dataclass(frozen=True, slots=True)
-class _Clause:
-    """A part of a query: a word, or words that stand one after the other.
-
-    Args:
-        words: The words.
-        sign: ``+`` where rows must match, ``-`` where they must not, else empty.
-        edits: How many edits away a word may be.
-    """
-
-    words: tuple[str, ...]
-    sign: str
-    edits: int = 0
-
-    def matches(self, block: _Block) -> list[tuple[str, _Postings]]:
-        """Give the words of a block that match, with their rows."""
-        if len(self.words) > 1:
-            having = block.following(self.words)
-            return [(word, having[word]) for word in self.words if word in having]
-        words = block.find(self.words[0], self.edits)
-        return [(word, block.postings(words[word])) for word in sorted(words)]
-
-
-def _clauses(
-    query: object, operator: str, fuzziness: int, *, ascii_folding: bool, table: str
-) -> tuple[_Clause, ...]:
-    """Read a query: words, ``"a phrase"``, ``+must``, ``-must_not``."""
-    clauses: list[_Clause] = []
-    for sign, phrase, chunk in _CLAUSE.findall(query if isinstance(query, str) else ""):
-        pieces = _split(pa.array([phrase or chunk]), ascii_folding=ascii_folding)
-        words = [word for word in pieces.flatten().to_pylist() if word]
-        together = [words] if words and (phrase or sign) else [[word] for word in words]
-        for some in together:
-            edits = fuzziness if len(some) == 1 and not phrase and sign != "-" else 0
-            required = "+" if operator == "and" and not sign else sign
-            clauses.append(_Clause(tuple(some), required, edits))
-    if all(clause.sign == "-" for clause in clauses):
-        raise SearchOptionRefused(
-            table=table,
-            option="query",
-            value=query,
-            why="without a word that rows have to have",
-            expected='words, "a phrase", +must or -must_not, such as: lance +table -draft',
-        )
-    return tuple(clauses)
-
-
-# What is searched.
-
-
-@dataclass(frozen=True, slots=True)
-class TextPlan:
-    """What texts are searched, and for what.
-
-    Args:
-        clauses: The query.
-        text: The column that is searched.
-        schema: The columns of the rows that are found, without the score.
-        k: How many rows are found, at most.
-        leaves: All leaves that can have such rows.
-        relation: These as they are read.
-        others: The leaves whose words count, too.
-        is_global: Whether words are counted over all leaves, and not in each one.
-        ascii_folding: Whether accents are left out.
-    """
-
-    clauses: tuple[_Clause, ...]
-    text: pa.Field
-    schema: pa.Schema
-    k: int
-    leaves: tuple[SearchLeaf, ...]
-    relation: Relation
-    others: Relation
-    is_global: bool = True
-    ascii_folding: bool = False
-
-    @property
-    def result_schema(self) -> pa.Schema:
-        """The columns of the rows that are found."""
-        return pa.schema([*self.schema, SCORE])
-
-
-def plan_text(
-    snapshot: Snapshot,
-    query: object,
-    *,
-    column: str | None = None,
-    k: int = 10,
-    where: str | Sequence[str] | None = None,
-    operator: str = "or",
-    fuzziness: int = 0,
-    scope: str = "global",
-    ascii_folding: bool = False,
-    columns: Sequence[str] | None = None,
-    table: str | None = None,
-) -> TextPlan:
-    """Choose the leaves that can have the rows whose texts match best, without opening one.
-
-    The arguments are those of ``SearchedTable.search_text``; errors call the table ``table``.
-
-    Raises:
-        SearchOptionRefused: The column has no texts, the query no word, or an option cannot be.
-        UnknownColumn: There is no such column.
-        PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
-    """
-    name = table or snapshot.location
-    text = _text_column(snapshot, column, name)
-    check_least(name, {"k": k})
-    for option, value, known in (
-        ("operator", operator, ("or", "and")),
-        ("scope", scope, ("global", "partition")),
-        ("fuzziness", fuzziness, tuple(range(_MOST_EDITS + 1))),
-    ):
-        if value not in known:
-            listed = ", ".join(map(str, known))
-            raise SearchOptionRefused(
-                table=name, option=option, value=value, why="none of these", expected=listed
-            )
-    scan = plan_scan(snapshot, where, columns)
-    check_names(scan.schema, (SCORE.name,), name)
-    check_evaluable(scan.bound, name)
-    leaves = search_leaves_of(scan)
-    relation = Relation(
-        snapshot.location,
-        tuple(leaf.read for leaf in leaves),
-        pa.schema([text, ROW_ID]),
-        snapshot.schema.arrow,
-        dict(snapshot.storage_options),
-        identity=scan.identity,
-    )
-    others = replace(relation, leaves=())
-    if scope == "global" and len(leaves) < scan.partitions_total:
-        every, ours = plan_scan(snapshot), {leaf.object_id for leaf in leaves}
-        reads = (leaf.read for leaf in search_leaves_of(every) if leaf.object_id not in ours)
-        others = replace(relation, leaves=tuple(reads), identity=every.identity)
-    clauses = _clauses(query, operator, fuzziness, ascii_folding=ascii_folding, table=name)
-    counts = scope == "global"
-    return TextPlan(clauses, text, scan.schema, k, leaves, relation, others, counts, ascii_folding)
-
-
-def _text_column(snapshot: Snapshot, name: str | None, table: str) -> pa.Field:
-    """Find the column that is searched."""
-    schema = snapshot.schema.arrow
-    texts = [column for column in schema if _is_text(column.type)]
-    listed = ", ".join(column.name for column in texts) or "it has none"
-
-    def refused(why: str) -> PennonError:
-        expected = f"a column of texts: {listed}"
-        return SearchOptionRefused(
-            table=table, option="column", value=name, why=why, expected=expected
-        )
-
-    if name is None:
-        definitions = index_definitions(snapshot.metadata).values()
-        indexed = {one.field_id for one in definitions if one.type == "INVERTED"}
-        having = [column for column in texts if field_id_of(column) in indexed]
-        for chosen in (having, texts):
-            if len(chosen) == 1:
-                return chosen[0]
-        raise refused("not clear which one is searched")
-    column, is_field = searched_column(schema, name)
-    if is_field or not _is_text(column.type):
-        raise refused("a field of a struct" if is_field else f"of type {column.type}")
-    return column
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return kind in (pa.utf8(), pa.large_utf8(), pa.string_view())
+def _matches(clause: Clause, block: _Block) -> list[tuple[str, _Postings]]:
+    """Give the words of a block that match, with their rows."""
+    if len(clause.words) > 1:
+        having = block.following(clause.words)
+        return [(word, having[word]) for word in clause.words if word in having]
+    words = block.find(clause.words[0], clause.edits)
+    return [(word, block.postings(words[word])) for word in sorted(words)]
 
 
 # What each leaf has of it.
@@ -390,17 +255,17 @@ class _Words:
     having: Counter[str] = field(default_factory=Counter)
     hits: list[_Hit] = field(default_factory=list)
 
-    def add_block(self, block: _Block, clauses: Sequence[_Clause]) -> None:
+    def add_block(self, block: _Block, clauses: Sequence[Clause]) -> None:
         """Count a block's words, and find its rows that match."""
-        self.num_docs += len(block.ids)
-        self.num_words += int(block.lengths.sum())
+        self.num_docs += block.num_docs
+        self.num_words += block.num_words
         any_of = np.zeros(len(block.ids), bool)
         all_of = np.ones(len(block.ids), bool)
         scored: list[tuple[str, _Postings]] = []
         having: dict[str, int] = {}
         for clause in clauses:
             matched = np.zeros(len(block.ids), bool)
-            postings = clause.matches(block)
+            postings = _matches(clause, block)
             for _, (docs, _) in postings:
                 matched[docs] = True
             if clause.sign == "-":
@@ -411,7 +276,7 @@ class _Words:
             any_of |= matched
             scored += postings
             if len(clause.words) > 1:  # each counts where the phrase is not, too
-                alone = [_Clause((word,), "").matches(block) for word in clause.words]
+                alone = [_matches(Clause((word,), ""), block) for word in clause.words]
                 postings = list(chain.from_iterable(alone))
             having |= {word: len(docs) for word, (docs, _) in postings}
         self.having.update(having)
@@ -438,23 +303,19 @@ class _Words:
 
 
 def _blocks(plan: TextPlan, relation: Relation, leaf: LeafRead) -> Iterator[_Block]:
-    """Give the words of all rows of a leaf, which were kept or are read."""
-    key = leaf_key(
-        relation.namespace,
-        leaf.location,
-        leaf.version,
-        storage=storage_identity(relation.storage_options),
-        table=relation.identity,
-        detail=f"words {plan.text} {plan.text.metadata} {plan.ascii_folding}",
-    )
+    """Give the words of all rows of a leaf, which were kept, stored or are read."""
+    key = _leaf_key(plan, relation, leaf, "")
     kept = None if key is None else _KEPT.peek(key)
     if kept is not None:
         yield from kept
         return
-    made: list[_Block] = []
+    stored, unread = _stored_blocks(plan, relation, leaf)
+    yield from stored
+    made = list(stored)
     is_whole, left = key is not None, _LEAF_BYTES
-    every = replace(relation, leaves=(replace(leaf, residual=None, steps=None),))
-    for batch in run_ahead(every).batches:
+    every = replace(leaf, residual=None, steps=None)
+    reads = tuple(replace(every, fragments=part) for part in unread) if stored else (every,)
+    for batch in run_ahead(replace(relation, leaves=reads)).batches if reads else ():
         texts, ids = batch.columns
         rows = ids.to_numpy().astype(np.uint64)
         block = _Block.of(texts, rows, ascii_folding=plan.ascii_folding)
@@ -464,6 +325,174 @@ def _blocks(plan: TextPlan, relation: Relation, leaf: LeafRead) -> Iterator[_Blo
         made = [*made, block] if is_whole else []
     if is_whole and key is not None:
         _KEPT.keep(key, tuple(made))
+
+
+def _leaf_key(plan: TextPlan, relation: Relation, leaf: LeafRead, segment: str) -> TableKey | None:
+    return leaf_key(
+        relation.namespace,
+        leaf.location,
+        FIRST_DETACHED if segment else leaf.version,
+        storage=storage_identity(relation.storage_options),
+        table=relation.identity,
+        detail=segment or f"words {plan.text} {plan.text.metadata} {plan.ascii_folding}",
+    )
+
+
+# The words of rows that are in an index: files beside those of a segment.
+
+
+def store_words(
+    dataset: lance.LanceDataset,
+    segment: Index,
+    views: LeafViews,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Write the words of a segment's rows beside its files.
+
+    Args:
+        dataset: The leaf at a version.
+        segment: The segment, which no version has yet.
+        views: The column of texts, and the ids of rows.
+        storage_options: Given to Lance.
+
+    Raises:
+        LeafMissing: The leaf's files are gone.
+    """
+    if dataset.has_stable_row_ids:
+        return
+    fragments = {*segment.fragment_ids}
+    chosen = [
+        (at, at + 1)
+        for at, fragment in enumerate(dataset.get_fragments())
+        if fragment.fragment_id in fragments
+    ]
+    source = LeafSource(dataset)
+    waiting: list[pa.RecordBatch] = []
+    number = num_bytes = 0
+    folder, options = f"{dataset.uri}/_indices/{segment.uuid}", lance_options(storage_options)
+    for batch in chain.from_iterable(source.batches(views, fragments=at) for at in chosen):
+        waiting.append(batch)
+        num_bytes += batch.nbytes
+        if num_bytes >= _STORED_BYTES:
+            _write_block(f"{folder}/{_STORED}_{number}", waiting, options)
+            number, num_bytes, waiting = number + 1, 0, []
+    _write_block(f"{folder}/{_STORED}_{number}", waiting, options)
+
+
+def _write_block(path: str, batches: list[pa.RecordBatch], options: dict[str, str] | None) -> None:
+    if not batches:
+        return
+    texts, ids = pa.Table.from_batches(batches).combine_chunks().columns
+    rows = ids.to_numpy().astype(np.uint64)
+    block = _Block.of(texts.combine_chunks(), rows, ascii_folding=False)
+    places = block.places.of_word(0, int(block.first[-1]))
+    columns = {
+        "docs": {"id": block.ids, "length": block.lengths},
+        "places": {"doc": places.docs, "place": places.places},
+        "words": {"word": block.words, "first": block.first[:-1]},
+    }
+    for kind in _KINDS:
+        batch = pa.record_batch(columns[kind])
+        with LanceFileWriter(f"{path}_{kind}.lance", batch.schema, storage_options=options) as file:
+            file.write_batch(batch)
+
+
+def _stored_blocks(
+    plan: TextPlan, relation: Relation, leaf: LeafRead
+) -> tuple[list[_Block], list[tuple[int, int]]]:
+    """Give the stored words of a leaf, and the places of the fragments that have none."""
+    source = relation.opened(leaf)
+    dataset = source.dataset
+    fragments = dataset.get_fragments()
+    every = [(0, len(fragments))]
+    if plan.ascii_folding or dataset.has_stable_row_ids:
+        return [], every
+    (match,) = LeafViews(pa.schema([plan.text]), relation.namespace_schema).of(dataset).matches
+    numbers = {fragment.fragment_id for fragment in fragments}
+    blocks: list[_Block] = []
+    covered: set[int] = set()
+    for index in dataset.describe_indices():
+        is_of_text = match.stored is not None and list(index.field_names) == [match.stored.name]
+        for segment in index.segments if is_of_text else ():
+            own = ({*segment.fragment_ids} & numbers) - covered
+            stored = _of_segment(plan, relation, leaf, dataset, segment.uuid) if own else None
+            if stored is not None and segment.base_id is None:
+                blocks += _live_blocks(relation, leaf, fragments, own, stored)
+                covered |= own
+    if not blocks:
+        return [], every
+    unread = [at for at, one in enumerate(fragments) if one.fragment_id not in covered]
+    runs = groupby(enumerate(unread), lambda pair: pair[1] - pair[0])
+    parts = [[at for _, at in run] for _, run in runs]
+    return blocks, [(part[0], part[-1] + 1) for part in parts]
+
+
+def _of_segment(
+    plan: TextPlan, relation: Relation, leaf: LeafRead, dataset: lance.LanceDataset, segment: str
+) -> tuple[_Block, ...] | None:
+    """Read the words of a segment, but for their places; None where it has none."""
+    key = _leaf_key(plan, relation, leaf, segment)
+    kept = None if key is None else _KEPT.peek(key)
+    if kept is not None:
+        return kept
+    options = relation.storage_options
+    folder = f"_indices/{segment}"
+    try:
+        session = LanceFileSession(str(dataset.uri), storage_options=lance_options(options))
+        names = {path.rpartition("/")[2] for path in session.list(folder)}
+        number, blocks = 0, []
+        while f"{_STORED}_{number}_words.lance" in names:
+            blocks.append(_read_block(f"{dataset.uri}/{folder}/{_STORED}_{number}", options))
+            number += 1
+    except (OSError, ValueError) as error:
+        failure = leaf_failure(dataset, error)
+        if failure is None:
+            raise
+        raise failure from error
+    if key is not None and blocks:
+        _KEPT.keep(key, tuple(blocks))
+    return tuple(blocks) or None
+
+
+def _file(path: str, options: Mapping[str, str]) -> LanceFileReader:
+    return LanceFileReader(path, storage_options=lance_options(options))
+
+
+def _read_block(path: str, options: Mapping[str, str]) -> _Block:
+    docs = _file(f"{path}_docs.lance", options).read_all(batch_size=_WHOLE).to_table()
+    words = _file(f"{path}_words.lance", options).read_all(batch_size=_WHOLE).to_table()
+    places = _StoredPlaces(f"{path}_places.lance", options)
+    end = _file(places.path, options).num_rows()
+    return _Block(
+        docs["id"].to_numpy(),
+        docs["length"].to_numpy(),
+        words["word"].combine_chunks(),
+        np.append(words["first"].to_numpy(), end),
+        places if end > _FEW_PLACES else places.of_word(0, end),
+    )
+
+
+def _live_blocks(
+    relation: Relation,
+    leaf: LeafRead,
+    fragments: Sequence[lance.LanceFragment],
+    own: set[int],
+    stored: Iterable[_Block],
+) -> Iterator[_Block]:
+    """Leave out rows that were deleted, and those of fragments that are not the segment's."""
+    of_own = [(at, one) for at, one in enumerate(fragments) if one.fragment_id in own]
+    changed = [(at, at + 1) for at, one in of_own if one.num_deletions]
+    whole = np.array([one.fragment_id for _, one in of_own if not one.num_deletions], np.uint64)
+    every = replace(leaf, residual=None, steps=None)
+    reads = tuple(replace(every, fragments=part) for part in changed)
+    left = [np.empty(0, np.uint64)]
+    if reads:
+        rows = replace(relation, leaves=reads, schema=pa.schema([ROW_ID]))
+        left += [batch.column(0).to_numpy().astype(np.uint64) for batch in run_ahead(rows).batches]
+    for block in stored:
+        is_live = np.isin(block.ids >> np.uint64(32), whole)
+        is_live |= np.isin(block.ids, np.concatenate(left))
+        yield replace(block, is_live=None if is_live.all() else is_live)
 
 
 def _words(
@@ -518,80 +547,6 @@ def _first(rows: pa.Table, k: int) -> pa.Table:
 
 
 # Texts and vectors together.
-
-
-@dataclass(frozen=True, slots=True)
-class HybridPlan:
-    """A search by a text and one by a vector, whose ranks are put together.
-
-    Args:
-        text: The one; of so many rows as are candidates.
-        vectors: The other.
-        k: How many rows are found, at most.
-        rrf_k: What is added to a rank: the more, the less the first ranks are worth.
-    """
-
-    text: TextPlan
-    vectors: SearchPlan
-    k: int
-    rrf_k: int
-
-    @property
-    def result_schema(self) -> pa.Schema:
-        """The columns of the rows that are found."""
-        return pa.schema([*self.text.schema, RELEVANCE])
-
-
-def plan_hybrid(
-    snapshot: Snapshot,
-    query: object,
-    q: object,
-    *,
-    text_column: str | None = None,
-    vector_column: str | None = None,
-    k: int = 10,
-    candidates: int | None = None,
-    rrf_k: int = 60,
-    where: str | Sequence[str] | None = None,
-    metric: str | None = None,
-    exact: bool = False,
-    columns: Sequence[str] | None = None,
-    table: str | None = None,
-) -> HybridPlan:
-    """Plan a search by a text and by a vector.
-
-    The arguments are those of ``SearchedTable.search_hybrid``; errors call the table ``table``.
-
-    Raises:
-        PennonError: As ``plan_text`` and ``plan_search``.
-    """
-    name = table or snapshot.location
-    check_least(name, {"k": k, "candidates": candidates, "rrf_k": rrf_k})
-    most = max(k, 100) if candidates is None else candidates
-    vectors = plan_search(
-        snapshot,
-        q,
-        column=vector_column,
-        k=most,
-        where=where,
-        metric=metric,
-        exact=exact,
-        columns=(),
-        table=table,
-    )
-    if vectors.is_batch:
-        given = f"{len(vectors.queries)} vectors"
-        raise SearchOptionRefused(
-            table=name, option="q", value=given, why="more than one", expected="one vector"
-        )
-    text = plan_text(
-        snapshot, query, column=text_column, k=most, where=where, columns=columns, table=table
-    )
-    check_names(text.schema, (RELEVANCE.name,), name)
-    # Both of the same leaves at the same versions: a row is the same row in both.
-    relation = replace(text.relation, identity=vectors.identity)
-    text = replace(text, leaves=vectors.leaves, relation=relation)
-    return HybridPlan(text, vectors, k, rrf_k)
 
 
 def _fused(plan: HybridPlan) -> pa.Table:
