@@ -24,7 +24,7 @@ from pennon.errors import NotPartitionedNamespace, ProcedureArgument, SnapshotNo
 from pennon.maintenance import expire as expire_module
 from pennon.maintenance.checks.check_manifest import check
 from pennon.maintenance.expire import expire
-from pennon.maintenance.plain_upkeep import detached_versions
+from pennon.maintenance.leaves.leaf_files import detached_versions
 from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot
 from pennon.manifest.dataset.storage import open_manifest, version_numbers

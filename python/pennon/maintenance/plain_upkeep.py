@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import lance
-from lance.file import LanceFileSession
 from lance.optimize import Compaction, CompactionOptions
 
 from pennon.caching.lance_sessions import lance_options, opening
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot, open_plain
 from pennon.errors import NamespaceHasNoManifest, StorageFailure
-from pennon.leaf import leaf_uri, open_leaf
+from pennon.leaf import leaf_uri
 from pennon.leaf.dataset import open_own_leaf
 from pennon.maintenance.checks.findings import RawRow
-from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version, transaction_path
+from pennon.maintenance.leaves.leaf_files import (
+    LeafFiles,
+    detached_versions,
+    files_of_version,
+    newest_of_main,
+    transaction_path,
+)
 from pennon.manifest.dataset.storage import (
     StorageOptions,
     is_conflict,
@@ -31,7 +35,6 @@ __all__ = [
     "VersionUnknown",
     "clean_up_versions",
     "compact_fragments",
-    "detached_versions",
     "files_of_dataset",
     "files_of_versions_alone",
     "forgotten_version",
@@ -45,8 +48,6 @@ __all__ = [
 # The detached versions of a leaf form chains. A committed one is the last of its chain, or an
 # earlier one where a later commit failed; the manifest row's own statistics distinguish them. What
 # they leave open is not guessed.
-
-_DETACHED: Final = re.compile(r"(?:.*/)?d(\d+)\.manifest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def forgotten_version(
     Spec: "Multi-Partition Transaction (Strong)".
     """
     place = row.location or ""
-    main = open_leaf(location, place, None, storage_options)
+    main = newest_of_main(location, place, storage_options)
     detached = detached_versions(leaf_uri(location, place), storage_options)
     if not detached:
         return VersionFound(int(main.version), "the newest of its main branch, it has no other")
@@ -113,13 +114,6 @@ def forgotten_version(
     num_fitting, num_rows = len(fitting), recorded[0]
     why = f"{num_fitting} of {len(detached)} detached versions have the {num_rows} rows of the row"
     return VersionUnknown(fitting or detached, why)
-
-
-def detached_versions(uri: str, storage_options: StorageOptions) -> list[int]:
-    """List the detached versions of a leaf, by the files that hold them."""
-    files = LanceFileSession(uri, storage_options=lance_options(storage_options)).list("_versions")
-    matches = (_DETACHED.fullmatch(name) for name in files)
-    return sorted(int(match_.group(1)) for match_ in matches if match_ is not None)
 
 
 def _statistics(metadata: str | None) -> tuple[int, int | None] | None:

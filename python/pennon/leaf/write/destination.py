@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
@@ -17,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.caching import Cache, PerObject
-from pennon.caching.lance_sessions import lance_options
+from pennon.caching import Cache, PerObject, TableKey, storage_identity
+from pennon.caching.lance_sessions import file_session, lance_options, lance_session, opening
 from pennon.errors import (
     InternalError,
     LeafFolderTaken,
@@ -47,6 +48,7 @@ from pennon.leaf.schema.reconciliation import (
 )
 from pennon.leaf.schema.schema_widening import stating_ids, stored_field, upgrade_of
 from pennon.manifest import Snapshot, leaf_name
+from pennon.manifest.dataset.storage import is_not_found, storage_failure
 from pennon.manifest.leaves.partition_index import equals
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.settings import COMPRESSION
@@ -66,6 +68,8 @@ __all__ = [
     "StagedPartition",
     "WriteTarget",
     "create_leaf",
+    "is_unmade",
+    "unmade_leaf",
 ]
 
 YOUNG_ON_STORE: Final = timedelta(hours=1)
@@ -128,6 +132,70 @@ def create_leaf(
             if not _says_made(error):
                 raise
     raise InternalError(what=f"the field ids of leaf {location} could not be stated")
+
+
+# A new leaf of a store gets no version of its main branch: that would be three requests more, of
+# which each is waited for. It is written to, and committed to, as if it had a version without rows;
+# who wants the main branch makes it (``create_leaf``, ``pennon.leaf.write.leaf_commit.publish``).
+
+_UNMADE: Final[Cache[tuple[int, bytes]]] = Cache(
+    "versions of leaves to be made", max_bytes=256, weigh=lambda _: 1
+)
+
+
+def unmade_leaf(
+    root: str, location: str, schema: pa.Schema, storage_options: Mapping[str, str] | None = None
+) -> lance.LanceDataset | None:
+    """Give a leaf of a store of which there is nothing yet, for rows to be written and committed.
+
+    Args:
+        root: Path or URL of the namespace.
+        location: The leaf's directory.
+        schema: The namespace schema, with its ids.
+        storage_options: Passed to Lance, never printed.
+
+    Returns:
+        The dataset at a detached version without rows that nobody else sees; None where a leaf
+        begins with its main branch, as on a disk.
+    """
+    uri = leaf_uri(root, location)
+    opened = opening(uri, storage_options)
+    if "://" not in root or "uri" not in opened or "://" in location:
+        return None
+    text = base64.b64encode(schema.serialize().to_pybytes()).decode()
+    version, manifest = _UNMADE.find(TableKey("", 0, "", detail=text), lambda: _empty(schema))
+    return lance.LanceDataset(
+        uri,
+        version,
+        storage_options=opened["storage_options"],
+        serialized_manifest=manifest,
+        session=lance_session(storage_identity(storage_options)),
+    )
+
+
+def is_unmade(root: str, location: str, storage_options: Mapping[str, str] | None = None) -> bool:
+    """Whether a leaf's directory has no version of any dataset.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    try:
+        return not file_session(root, storage_options).list(f"{location}/_versions")
+    except (OSError, ValueError) as error:
+        if is_not_found(error):
+            return True
+        raise storage_failure("list the versions of", leaf_uri(root, location), error) from error
+
+
+def _empty(schema: pa.Schema) -> tuple[int, bytes]:
+    """Let Lance make a detached version without rows, and give its number and its manifest."""
+    with tempfile.TemporaryDirectory(prefix="pennon-") as folder:
+        made = _write_empty(folder, schema, 0, None)
+        if made is None:
+            raise InternalError(what="no empty dataset is made")
+        same = lance.LanceOperation.Append([])
+        beside = lance.LanceDataset.commit(made, same, read_version=made.version, detached=True)
+        return int(beside.version), beside._ds.serialized_manifest()  # noqa: SLF001
 
 
 def _check_not_foreign(dataset: lance.LanceDataset, root: str, location: str) -> None:

@@ -6,6 +6,7 @@ version, so a chain of them never sees what another writer does meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -16,7 +17,8 @@ from lance.bitmap import Bitmap
 from lance.dataset import Index
 from lance.fragment import FragmentMetadata, write_fragments
 
-from pennon.errors import InternalError, LeafSchemaMismatch, WriteConflict
+from pennon.caching.lance_sessions import lance_options
+from pennon.errors import InternalError, LeafMissing, LeafSchemaMismatch, WriteConflict
 from pennon.leaf.dataset import made_of, open_own_leaf, with_partition_values
 from pennon.leaf.read.source import DEFAULT_BATCH_SIZE, LeafSource
 from pennon.leaf.schema.array_conversion import convert_batch
@@ -524,8 +526,19 @@ def publish(
         LeafMissing: The version's files are gone.
         OSError: The storage refused.
     """
-    if int(open_own_leaf(root, location, None, storage_options).version) != version:
-        open_own_leaf(root, location, version, storage_options).restore()  # type: ignore[no-untyped-call]
+    dataset = open_own_leaf(root, location, version, storage_options)
+    try:
+        newest = open_own_leaf(root, location, None, storage_options)
+    except LeafMissing:  # a leaf of a store begins without a main branch
+        empty = lance.LanceOperation.Overwrite(dataset.schema, [])
+        options = lance_options(storage_options)
+        with contextlib.suppress(OSError):  # another process makes it, too
+            lance.LanceDataset.commit(
+                dataset.uri, empty, read_version=0, max_retries=0, storage_options=options
+            )
+        newest = open_own_leaf(root, location, None, storage_options)
+    if int(newest.version) != version:
+        dataset.restore()  # type: ignore[no-untyped-call]
 
 
 def stop_auto_cleanup(dataset: lance.LanceDataset) -> None:

@@ -31,7 +31,7 @@ from pennon.errors import InternalError, LeafMissing, LeafSchemaMismatch, Snapsh
 from pennon.leaf.dataset import FIRST_DETACHED, leaf_uri, leaves_at_once, open_leaf
 from pennon.leaf.row_order import SortedCheck, key_columns
 from pennon.leaf.schema.file_layout import file_batch, file_schema
-from pennon.leaf.write.destination import Destinations, StagedPartition
+from pennon.leaf.write.destination import Destinations, StagedPartition, unmade_leaf
 from pennon.leaf.write.incoming_rows import (
     ColumnCounting,
     check_sources,
@@ -587,10 +587,14 @@ def _mismatch(destination: Destination, column: pa.Field, given: object) -> Leaf
 
 def _into(destination: Destination, target: WriteTarget) -> str | lance.LanceDataset:
     """The leaf as it was opened before: of an address Lance looks up the newest version again."""
-    version = destination.read_version
+    version, options = destination.read_version, target.storage_options
+    if destination.storage_version is None:
+        new = unmade_leaf(target.location, destination.location, destination.schema, options)
+        if new is not None:
+            return new
     if version is not None and version >= FIRST_DETACHED:
         with contextlib.suppress(LeafMissing):  # the commit finds out
-            return open_leaf(target.location, destination.location, version, target.storage_options)
+            return open_leaf(target.location, destination.location, version, options)
     return leaf_uri(target.location, destination.location)
 
 
@@ -604,8 +608,9 @@ def _write(rows: _Rows, destination: Destination, target: WriteTarget) -> list[F
     limits: dict[str, Any] = (
         {} if target.file_bytes is None else {"max_bytes_per_file": target.file_bytes}
     )
-    modes = ("create", "overwrite") if destination.storage_version is None else ("overwrite",)
     into = _into(destination, target)
+    is_address = isinstance(into, str) and destination.storage_version is None
+    modes = ("create", "overwrite") if is_address else ("overwrite",)
     for mode in modes:
         try:
             with rows.failure.raised():

@@ -16,11 +16,13 @@ from typing import Final
 
 import lance
 import pyarrow as pa
+from lance.file import LanceFileSession
 
 from pennon.caching.lance_sessions import (
     FIRST_DETACHED,
     copied_versions,
     file_session,
+    lance_options,
     version_path,
 )
 from pennon.errors import InternalError, LeafMissing, StorageFailure
@@ -40,7 +42,9 @@ __all__ = [
     "LeafFiles",
     "Progress",
     "broken_fragments",
+    "detached_versions",
     "files_of_version",
+    "newest_of_main",
     "no_progress",
 ]
 
@@ -60,6 +64,7 @@ INDICES: Final = "_indices/"
 _LISTINGS: Final = 8
 _DELETED_AT_ONCE: Final = 8
 _DETACHED: Final = re.compile(r"_versions/d(\d+)\.manifest")
+_DETACHED_NAME: Final = re.compile(r"(?:.*/)?d(\d+)\.manifest")
 _LAST_VERSION: Final = 2**64 - 1
 _ADDED: Final = {"Append": "fragments", "Update": "new_fragments"}
 _CHANGED: Final = {"Update": "updated_fragments", "Delete": "updated_fragments"}
@@ -73,7 +78,8 @@ class LeafFiles:
         root: The namespace.
         place: The leaf's directory.
         storage_options: Given to Lance.
-        main: The newest version of its main branch.
+        main: The newest version of its main branch; where there is none, as a leaf of a store
+            begins, a detached one.
         sizes: Bytes of each file that is there, by its path in the directory.
         changed_at: When each was last changed, in UTC.
     """
@@ -93,7 +99,7 @@ class LeafFiles:
             LeafMissing: It is gone.
             StorageFailure: The storage refused.
         """
-        leaf = cls(root, place, storage_options, open_leaf(root, place, None, storage_options))
+        leaf = cls(root, place, storage_options, newest_of_main(root, place, storage_options))
         listed = _listed(leaf.main)
         paths = listed["path"].to_pylist()
         leaf.sizes = dict(zip(paths, listed["size_bytes"].to_pylist(), strict=True))
@@ -223,6 +229,29 @@ class LeafFiles:
             if not is_not_found(error):
                 raise storage_failure("delete a file of", uri, error) from error
         return self.sizes.pop(path, 0)
+
+
+def newest_of_main(root: str, place: str, storage_options: StorageOptions) -> lance.LanceDataset:
+    """Open a leaf at the newest version of its main branch, or else at a detached one.
+
+    Raises:
+        LeafMissing: There is neither.
+        StorageFailure: The storage refused.
+    """
+    try:
+        return open_leaf(root, place, None, storage_options)
+    except LeafMissing:
+        detached = detached_versions(leaf_uri(root, place), storage_options)
+        if not detached:
+            raise
+        return open_own_leaf(root, place, detached[0], storage_options)
+
+
+def detached_versions(uri: str, storage_options: StorageOptions) -> list[int]:
+    """List the detached versions of a leaf, by the files that hold them."""
+    files = LanceFileSession(uri, storage_options=lance_options(storage_options)).list("_versions")
+    matches = (_DETACHED_NAME.fullmatch(name) for name in files)
+    return sorted(int(match_.group(1)) for match_ in matches if match_ is not None)
 
 
 def _listed(dataset: lance.LanceDataset) -> pa.Table:

@@ -21,7 +21,12 @@ from pennon.leaf.dataset import (
     leaves_at_once,
     open_leaf,
 )
-from pennon.leaf.write.destination import YOUNG_ON_STORE, create_leaf
+from pennon.leaf.write.destination import (
+    YOUNG_ON_STORE,
+    create_leaf,
+    is_unmade,
+    unmade_leaf,
+)
 from pennon.leaf.write.leaf_commit import (
     LeafCommit,
     append_fragments,
@@ -353,7 +358,11 @@ def _leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -> lance.
         return open_leaf(root, state.location, state.read_version, options)
     if not isinstance(change, Append | Replace):
         raise InternalError(what="a leaf that is not in the manifest cannot be emptied")
-    return create_leaf(root, change.staged[0].location, snapshot.schema.arrow, options)
+    place, schema = change.staged[0].location, snapshot.schema.arrow
+    new = unmade_leaf(root, place, schema, options)
+    if new is not None and is_unmade(root, place, options):
+        return new
+    return create_leaf(root, place, schema, options)
 
 
 def staged_values(part: StagedPartition) -> dict[str, pa.Scalar]:
