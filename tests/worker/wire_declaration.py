@@ -37,7 +37,7 @@ from pennon.worker.wire.json_fields import SPELLINGS, declared_fields
 
 ROOT = Path(__file__).parents[2]
 IN_JAR = ROOT / "jvm-shim/src/main/resources/dev/pennon/spark/worker/wire.json"
-FAILURES_IN_JAR = IN_JAR.with_name("failures.json")
+FAILURES_IN_JAR = IN_JAR.parents[1] / "failures" / "failures.json"
 IN_PACKAGE = ROOT / "python/pennon/worker/wire/protocol.py"
 GOLDEN = ROOT / "tests/golden/wire"
 

@@ -146,6 +146,21 @@ class ListTablesReply:
 
 
 @dataclass(frozen=True, slots=True)
+class ListComments(CatalogRequest):
+    """The comments of tables, for JDBC."""
+
+    op: ClassVar[str] = "list_comments"
+    tables: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListCommentsReply:
+    """The comment of each; empty where it has none, or cannot be opened."""
+
+    comments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LoadTable(NamedTableRequest):
     """Any use of a table; a version or a time is time travel.
 

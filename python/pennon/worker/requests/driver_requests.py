@@ -6,6 +6,7 @@ import base64
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -31,11 +32,13 @@ from pennon.catalog.upstream.namespace_requests import described_properties
 from pennon.errors import (
     MalformedMessage,
     NamespaceNotFound,
+    PennonError,
     PredicateNotEvaluable,
     TableNotFound,
     UnsupportedTableChange,
 )
 from pennon.execution import BatchStream
+from pennon.leaf.dataset import leaves_at_once
 from pennon.maintenance.procedures import PROCEDURES, find_procedure
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection, tables_of
@@ -67,6 +70,8 @@ __all__ = ["load_changes", "load_search", "read_metadata"]
 _NET_CHANGES = "netchanges"
 # Namespaces that are searched for the sake of a message.
 _MOST_SEARCHED = 20
+# Tables that are opened at once on a disk, for their comments.
+_OPENING_THREADS = 4
 # What Iceberg's users write behind a table for one of its versions.
 _VERSIONS_OF_ICEBERG: Final = ("tag_", "branch_", "snapshot_id_", "at_timestamp_")
 
@@ -420,6 +425,20 @@ def alter_namespace(request: m.AlterNamespace) -> m.EmptyReply:
 def list_tables(request: m.ListTables) -> m.ListTablesReply:
     """Answer ``list_tables``."""
     return m.ListTablesReply(tuple(Directory(request.catalog).tables(request.namespace)))
+
+
+def list_comments(request: m.ListComments) -> m.ListCommentsReply:
+    """Answer ``list_comments``."""
+
+    def comment(table: tuple[str, ...]) -> str:
+        try:
+            return load(request.catalog, table).snapshot.comment or ""
+        except PennonError:
+            return ""
+
+    most = leaves_at_once(request.catalog.root, on_disk=_OPENING_THREADS)
+    with ThreadPoolExecutor(most) as pool:
+        return m.ListCommentsReply(tuple(pool.map(comment, request.tables)))
 
 
 def load_table(request: m.LoadTable) -> m.TableReply:

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "b0a5166ba737"
+PROTOCOL: Final = "2dd3e682ac74"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

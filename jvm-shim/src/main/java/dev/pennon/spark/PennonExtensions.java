@@ -6,7 +6,6 @@ import dev.pennon.spark.plan.JoinPlanning;
 import dev.pennon.spark.search.NearestJoinRule;
 import dev.pennon.spark.search.SearchFunctions;
 import dev.pennon.spark.statements.AnalyzeTablesRule;
-import dev.pennon.spark.statements.ForeignTableRule;
 import dev.pennon.spark.statements.MissingPathRule;
 import dev.pennon.spark.statements.MissingTableRule;
 import dev.pennon.spark.statements.OneVersionRule;

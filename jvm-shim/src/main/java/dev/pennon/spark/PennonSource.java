@@ -4,7 +4,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.compat.SessionCatalogs;
-import dev.pennon.spark.worker.WorkerFailure;
+import dev.pennon.spark.failures.WorkerFailure;
 import java.io.File;
 import java.util.Comparator;
 import java.util.List;

@@ -2,9 +2,9 @@ package dev.pennon.spark.catalog;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.SecretText;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.internal.SQLConf;

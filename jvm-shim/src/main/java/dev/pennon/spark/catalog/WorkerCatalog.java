@@ -3,6 +3,7 @@ package dev.pennon.spark.catalog;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.Columns;
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.replies.Replies;
 import dev.pennon.spark.replies.SparkTransforms;
 import dev.pennon.spark.tables.MetadataTable;
@@ -12,7 +13,6 @@ import dev.pennon.spark.tables.StagedPennonTable;
 import dev.pennon.spark.tables.TableReply;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -79,6 +79,16 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   }
 
   private record ListTablesReply(List<String> tables) {}
+
+  /** The comment of each table, which may be empty. */
+  public final List<String> comments(List<Identifier> tables) {
+    ObjectNode request = worker.request("list_comments");
+    ArrayNode names = request.putArray("tables");
+    tables.forEach(table -> names.add(CatalogConnection.toJson(table)));
+    return Replies.answer(request, ListCommentsReply.class).comments();
+  }
+
+  private record ListCommentsReply(List<String> comments) {}
 
   @Override
   public final Table loadTable(Identifier identifier) {

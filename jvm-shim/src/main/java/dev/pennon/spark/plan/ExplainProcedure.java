@@ -1,8 +1,8 @@
 package dev.pennon.spark.plan;
 
 import dev.pennon.spark.catalog.RowsProcedure;
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.statements.PennonParser;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
 import java.util.function.Function;
 import java.util.function.Supplier;

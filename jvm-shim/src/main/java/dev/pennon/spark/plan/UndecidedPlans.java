@@ -1,6 +1,6 @@
 package dev.pennon.spark.plan;
 
-import dev.pennon.spark.worker.WorkerFailure;
+import dev.pennon.spark.failures.WorkerFailure;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.internal.SQLConf;

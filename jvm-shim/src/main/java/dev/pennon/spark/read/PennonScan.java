@@ -4,11 +4,11 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.ScanRelations;
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.tasks.KeyedLeaf;
 import dev.pennon.spark.tasks.Metric;
 import dev.pennon.spark.tasks.PennonSplit;
 import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

@@ -4,9 +4,9 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.compat.SessionCatalogs;
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.statements.PennonParser;
 import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

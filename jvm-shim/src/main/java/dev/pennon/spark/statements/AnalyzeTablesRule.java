@@ -3,7 +3,7 @@ package dev.pennon.spark.statements;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.catalog.WorkerCatalog;
-import dev.pennon.spark.worker.WorkerFailure;
+import dev.pennon.spark.failures.WorkerFailure;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;

@@ -1,11 +1,11 @@
 package dev.pennon.spark.statements;
 
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.tables.NotingTable;
+import dev.pennon.spark.tables.PennonRowLevelOperation;
 import dev.pennon.spark.tables.PennonTable;
+import dev.pennon.spark.tables.PlanTables;
 import dev.pennon.spark.tables.StagedPennonTable;
-import dev.pennon.spark.worker.WorkerFailure;
-import dev.pennon.spark.write.PennonRowLevelOperation;
-import dev.pennon.spark.write.PlanTables;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NamedRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;

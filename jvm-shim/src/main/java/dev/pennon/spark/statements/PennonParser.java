@@ -5,11 +5,10 @@ import static dev.pennon.spark.compat.Sequences.items;
 import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.SessionCatalogs;
-import dev.pennon.spark.worker.WorkerFailure;
+import dev.pennon.spark.failures.WorkerFailure;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.Stream;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.TableIdentifier;
@@ -54,19 +53,9 @@ public final class PennonParser implements ParserInterface {
   /** A text whose statements about tables of Pennon are in words that Spark's parser reads. */
   static String inWordsOfSpark(SparkSession session, String sql) {
     String substituted = sql.contains("${") ? new VariableSubstitution().substitute(sql) : sql;
-    String rewritten =
-        TableStatements.inWordsOfSpark(
-            substituted,
-            words -> mayBeNamed(session, words),
-            table -> fullName(session, table));
+    String rewritten = TableStatements.inWordsOfSpark(session, substituted);
     // What the next parser reads itself it is given untouched.
     return rewritten.equals(substituted) ? sql : rewritten;
-  }
-
-  private static boolean mayBeNamed(SparkSession session, Stream<String> words) {
-    return SessionCatalogs.of(session).current() instanceof WorkerCatalog
-        || words.anyMatch(
-            word -> WorkerCatalog.isConfigured(SQLConf.get(), word.replace("`", "")));
   }
 
   /** The plan of the first of these texts that this Spark reads. */

@@ -5,9 +5,9 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.Sequences;
+import dev.pennon.spark.failures.WorkerFailure;
+import dev.pennon.spark.tables.PennonRowLevelOperation;
 import dev.pennon.spark.tables.PennonTable;
-import dev.pennon.spark.worker.WorkerFailure;
-import dev.pennon.spark.write.PennonRowLevelOperation;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;

@@ -4,7 +4,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.compat.Columns;
-import dev.pennon.spark.worker.WorkerFailure;
+import dev.pennon.spark.failures.WorkerFailure;
 import java.util.Optional;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
@@ -55,8 +55,8 @@ public final class StatementOwners extends Rule<LogicalPlan> {
       case "DropPartitionField" -> "DROP PARTITION FIELD " + part(plan, 1);
       case "ReplacePartitionField" ->
           "REPLACE PARTITION FIELD " + part(plan, 1) + " WITH " + part(plan, 2) + part(plan, 3);
-      case "SetWriteDistributionAndOrdering", "CreateOrReplaceTag", "DropTag" -> OTHERS;
-      case "CreateOrReplaceBranch", "DropBranch", "SetIdentifierFields", "DropIdentifierFields" ->
+      case "SetWriteDistributionAndOrdering", "CreateOrReplaceTag", "DropTag",
+          "CreateOrReplaceBranch", "DropBranch", "SetIdentifierFields", "DropIdentifierFields" ->
           OTHERS;
       default -> "";
     };

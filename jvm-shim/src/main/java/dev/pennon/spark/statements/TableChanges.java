@@ -2,7 +2,7 @@ package dev.pennon.spark.statements;
 
 import static dev.pennon.spark.compat.Sequences.items;
 
-import dev.pennon.spark.worker.WorkerFailure;
+import dev.pennon.spark.failures.WorkerFailure;
 import java.util.List;
 import java.util.Optional;
 import org.apache.spark.sql.SparkSession;

@@ -1,6 +1,8 @@
 package dev.pennon.spark.statements;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.WorkerCatalog;
+import dev.pennon.spark.compat.SessionCatalogs;
 import dev.pennon.spark.replies.Replies;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
@@ -8,12 +10,11 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
-import java.util.function.Function;
-import java.util.function.Predicate;
-import java.util.stream.Stream;
 import org.antlr.v4.runtime.CharStreams;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.parser.SqlBaseLexer;
 import org.apache.spark.sql.catalyst.parser.UpperCaseCharStream;
+import org.apache.spark.sql.internal.SQLConf;
 
 /**
  * Statements that Spark's grammar lacks, put into its words: the worker is given the tokens of Spark's
@@ -46,21 +47,13 @@ final class TableStatements {
 
   private record RewriteStatementsReply(List<RewrittenStatement> statements) {}
 
-  /**
-   * The SQL with these statements in Spark's words; the same object where there is none.
-   *
-   * @param mayBeNamed whether one of these words can name a table of Pennon, or a part of one
-   * @param ours the full name of the table of that name, as it was written, if it is one of Pennon's
-   */
-  static String inWordsOfSpark(
-      String sql,
-      Predicate<Stream<String>> mayBeNamed,
-      Function<String, Optional<String>> ours) {
+  /** The SQL with these statements in Spark's words; the same object where there is none. */
+  static String inWordsOfSpark(SparkSession session, String sql) {
     List<Token> tokens = tokens(sql);
     boolean mayBeOne =
         !tokens.isEmpty() && tokens.get(0).isOneOf(STARTS)
             || tokens.stream().anyMatch(token -> token.isOneOf(PARTS));
-    if (!mayBeOne || !mayBeNamed.test(tokens.stream().map(Token::text))) {
+    if (!mayBeOne || !mayBeNamed(session, tokens)) {
       return sql;
     }
     List<String> texts = new ArrayList<>();
@@ -74,7 +67,7 @@ final class TableStatements {
     StringBuilder rewritten = new StringBuilder();
     int copied = 0;
     for (var statement : Replies.answer(request, RewriteStatementsReply.class).statements()) {
-      Optional<String> table = ours.apply(statement.table());
+      Optional<String> table = PennonParser.fullName(session, statement.table());
       if (table.isPresent()) {
         rewritten.append(sql, copied, tokens.get(statement.first()).start());
         rewritten.append(String.join(table.get(), statement.pieces()));
@@ -82,6 +75,14 @@ final class TableStatements {
       }
     }
     return copied == 0 ? sql : rewritten.append(sql.substring(copied)).toString();
+  }
+
+  /** Whether a token can name a table of Pennon, or a part of one. */
+  private static boolean mayBeNamed(SparkSession session, List<Token> tokens) {
+    return SessionCatalogs.of(session).current() instanceof WorkerCatalog
+        || tokens.stream()
+            .map(token -> token.text().replace("`", ""))
+            .anyMatch(name -> WorkerCatalog.isConfigured(SQLConf.get(), name));
   }
 
   /** Comments are no tokens; strings and quoted names are one each, whatever stands in them. */

@@ -1,11 +1,11 @@
 package dev.pennon.spark.tables;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.read.PennonScanBuilder;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.write.ChangedTable;
 import dev.pennon.spark.write.PennonWriteBuilder;
-import dev.pennon.spark.write.PlanTables;
-import dev.pennon.spark.write.RepeatedStatement;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table that one statement changes, and notes what the statement reads of it. */
-public final class NotingTable extends PennonTable {
+public final class NotingTable extends PennonTable implements ChangedTable {
   private final List<PennonScanBuilder> scans = new ArrayList<>();
 
   NotingTable(PennonTable table) {
@@ -38,12 +38,17 @@ public final class NotingTable extends PennonTable {
     return scan;
   }
 
-  /** The predicates of each scan: another commit of such rows changes what this one is made of. */
+  @Override
   public ArrayNode reads() {
     ArrayNode reads = Messages.array();
     scans.forEach(scan -> scan.builtWith().ifPresent(it -> reads.add(Messages.strings(it))));
     RepeatedStatement.executed().ifPresent(it -> noteCached(it.withCachedData(), false, reads));
     return reads;
+  }
+
+  @Override
+  public void repeatStatement(WorkerFailure refusal, Runnable clear) {
+    RepeatedStatement.after(refusal, handle().token(), clear);
   }
 
   /** Adds a scan of every row for rows that Spark keeps: who put them there made their scan. */

@@ -3,15 +3,13 @@ package dev.pennon.spark.tables;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.SchemaEvolution;
 import dev.pennon.spark.expressions.ConnectorPredicates;
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.read.PennonScanBuilder;
 import dev.pennon.spark.replies.Replies;
 import dev.pennon.spark.replies.TableHandle;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.SecretText;
-import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.Commit;
-import dev.pennon.spark.write.PennonRowLevelOperation;
-import dev.pennon.spark.write.RepeatedStatement;
 import dev.pennon.spark.write.RowCondition;
 import java.util.List;
 import java.util.Locale;
@@ -174,7 +172,7 @@ public class PennonTable
 
   @Override
   public void deleteWhere(Predicate[] predicates) {
-    Commit commit = new Commit(this, "");
+    Commit commit = new Commit(noting(), "");
     try {
       ObjectNode request = commit.named(handle.request("delete_rows"));
       request.set("predicates", Messages.strings(RowCondition.texts(handle, "delete", predicates)));

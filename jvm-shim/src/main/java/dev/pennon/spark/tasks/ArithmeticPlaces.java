@@ -3,7 +3,7 @@ package dev.pennon.spark.tasks;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Trees.nodes;
 
-import dev.pennon.spark.worker.WorkerFailure;
+import dev.pennon.spark.failures.WorkerFailure;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -14,8 +14,8 @@ import org.apache.spark.QueryContext;
 import org.apache.spark.SparkArithmeticException;
 import org.apache.spark.sql.catalyst.expressions.Abs;
 import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
-import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Divide;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IntegralDivide;

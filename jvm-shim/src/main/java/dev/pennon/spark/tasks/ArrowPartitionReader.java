@@ -1,9 +1,9 @@
 package dev.pennon.spark.tasks;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.worker.ReplyTable;
 import dev.pennon.spark.worker.WorkerConnection;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
 import java.nio.channels.ReadableByteChannel;
 import java.util.Arrays;

@@ -1,9 +1,11 @@
 package dev.pennon.spark.thrift;
 
+import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.compat.SessionCatalogs;
 import java.sql.Types;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 import java.util.regex.Pattern;
@@ -59,13 +61,17 @@ record CatalogListing(TableCatalog tables, SupportsNamespaces namespaces) {
     return rows;
   }
 
+  /** With comments where the catalog tells those of all tables at once. */
   List<Object[]> tables(String schemas, String pattern) throws AnalysisException {
+    List<Identifier> names = matching(schemas, pattern);
+    List<String> comments =
+        tables instanceof WorkerCatalog ours
+            ? ours.comments(names)
+            : Collections.nCopies(names.size(), "");
     List<Object[]> rows = new ArrayList<>();
-    for (Identifier name : matching(schemas, pattern)) {
-      String schema = shown(name.namespace());
-      String comment =
-          loaded(name).map(table -> table.properties().get(TableCatalog.PROP_COMMENT)).orElse("");
-      Object[] ofTable = {tables.name(), schema, name.name(), TABLE, comment};
+    for (Identifier name : names) {
+      String comment = comments.get(rows.size());
+      Object[] ofTable = {tables.name(), shown(name.namespace()), name.name(), TABLE, comment};
       rows.add(Arrays.copyOf(ofTable, TABLE_COLUMNS));
     }
     return rows;

@@ -1,6 +1,7 @@
 package dev.pennon.spark.thrift;
 
 import java.lang.reflect.Field;
+import java.util.concurrent.CountDownLatch;
 import org.apache.hive.service.Service;
 import org.apache.hive.service.cli.CLIService;
 import org.apache.hive.service.cli.operation.OperationManager;
@@ -15,8 +16,6 @@ import org.apache.spark.sql.hive.thriftserver.server.SparkSQLOperationManager;
  * Spark's own tells those of spark_catalog alone.
  */
 public final class ThriftServer {
-  private static final long CHECK_MILLIS = 500;
-
   private ThriftServer() {}
 
   /** Stays until the server ends: on Kubernetes Spark stops the context of a main that is over. */
@@ -36,8 +35,10 @@ public final class ThriftServer {
     // Spark's class keeps its sessions in the first, and hands them the second.
     set(sessions, sessions.getClass(), "sparkSqlOperationManager", operations);
     set(sessions, SessionManager.class, "operationManager", operations);
-    while (server.getServiceState() == Service.STATE.STARTED) {
-      Thread.sleep(CHECK_MILLIS);
+    CountDownLatch hasEnded = new CountDownLatch(1);
+    server.register(service -> hasEnded.countDown());
+    if (server.getServiceState() == Service.STATE.STARTED) {
+      hasEnded.await();
     }
   }
 

@@ -1,5 +1,6 @@
 package dev.pennon.spark.worker;
 
+import dev.pennon.spark.failures.WorkerFailure;
 import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;

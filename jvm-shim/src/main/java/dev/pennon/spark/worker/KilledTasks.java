@@ -1,5 +1,6 @@
 package dev.pennon.spark.worker;
 
+import dev.pennon.spark.failures.WorkerFailure;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.TaskContext;

@@ -5,11 +5,11 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.failures.WorkerFailure;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -65,12 +65,6 @@ public final class Messages {
     List<String> values = new ArrayList<>();
     list.forEach(value -> values.add(value.asText()));
     return values.toArray(new String[0]);
-  }
-
-  public static Map<String, String> toStringMap(JsonNode map) {
-    Map<String, String> values = new LinkedHashMap<>();
-    map.properties().forEach(entry -> values.put(entry.getKey(), entry.getValue().asText()));
-    return values;
   }
 
   static byte[] toBytes(JsonNode node) {

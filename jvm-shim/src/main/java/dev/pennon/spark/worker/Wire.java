@@ -1,6 +1,7 @@
 package dev.pennon.spark.worker;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.pennon.spark.failures.WorkerFailure;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -20,18 +21,16 @@ import java.util.Iterator;
  * such values, {@code ?} where null is right.
  */
 public final class Wire {
-  private static final byte[] TEXT = text("wire.json");
+  private static final byte[] TEXT = text();
   private static final JsonNode DECLARED = Messages.fromBytes(TEXT);
-  /** What the shim refuses by itself: by its condition, the text and the SQL state. */
-  static final JsonNode FAILURES = Messages.fromBytes(text("failures.json"));
 
   /** A digest of the declaration; the package has the same in {@code worker/wire/protocol.py}. */
   static final String PROTOCOL = digest(TEXT);
 
   private Wire() {}
 
-  private static byte[] text(String name) {
-    try (InputStream file = Wire.class.getResourceAsStream(name)) {
+  private static byte[] text() {
+    try (InputStream file = Wire.class.getResourceAsStream("wire.json")) {
       return file.readAllBytes();
     } catch (IOException e) {
       throw new UncheckedIOException(e);

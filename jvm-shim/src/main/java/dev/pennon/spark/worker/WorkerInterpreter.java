@@ -17,21 +17,20 @@ public final class WorkerInterpreter {
   private WorkerInterpreter() {}
 
   static String choose() {
-    Stream<String> candidates =
-        Stream.of(
-            System.getenv("PENNON_PYTHON"),
-            isDriver() ? configured("spark.pyspark.driver.python") : null,
-            isDriver() ? interpreterOnly(System.getenv("PYSPARK_DRIVER_PYTHON")) : null,
-            configured("spark.pyspark.python"),
-            System.getenv("PYSPARK_PYTHON"));
-    return candidates.filter(name -> name != null && !name.isBlank()).findFirst().orElse("python3");
+    return first(
+        System.getenv("PENNON_PYTHON"),
+        isDriver() ? configured("spark.pyspark.driver.python") : null,
+        isDriver() ? interpreterOnly(System.getenv("PYSPARK_DRIVER_PYTHON")) : null,
+        ofTasks());
   }
 
   /** The interpreter of PySpark's own processes beside executors. */
   public static String ofTasks() {
-    Stream<String> candidates =
-        Stream.of(configured("spark.pyspark.python"), System.getenv("PYSPARK_PYTHON"));
-    return candidates.filter(name -> name != null && !name.isBlank()).findFirst().orElse("python3");
+    return first(configured("spark.pyspark.python"), System.getenv("PYSPARK_PYTHON"), "python3");
+  }
+
+  private static String first(String... names) {
+    return Stream.of(names).filter(it -> it != null && !it.isBlank()).findFirst().orElseThrow();
   }
 
   /** A driver's "Python" may be a shell around one, as jupyter and ipython are. */

@@ -1,6 +1,7 @@
 package dev.pennon.spark.worker;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.pennon.spark.failures.WorkerFailure;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;

@@ -1,5 +1,6 @@
 package dev.pennon.spark.worker;
 
+import dev.pennon.spark.failures.WorkerFailure;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.network.util.JavaUtils;
 import org.slf4j.Logger;

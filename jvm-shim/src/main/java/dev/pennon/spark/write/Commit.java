@@ -2,9 +2,8 @@ package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.tables.PennonTable;
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.worker.WorkerConnection;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.UUID;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
@@ -19,17 +18,17 @@ public final class Commit {
   private static final int ATTEMPTS = 5;
   private static final int PAUSE_MILLISECONDS = 100;
 
-  private final PennonTable table;
+  private final ChangedTable table;
   private final String id;
   private final String queryId;
   private final Long epoch;
   private boolean sent;
 
-  public Commit(PennonTable table, String queryId) {
+  public Commit(ChangedTable table, String queryId) {
     this(table, UUID.randomUUID().toString(), queryId, null);
   }
 
-  private Commit(PennonTable table, String id, String queryId, Long epoch) {
+  private Commit(ChangedTable table, String id, String queryId, Long epoch) {
     this.table = table;
     this.id = id;
     this.queryId = queryId;
@@ -37,7 +36,7 @@ public final class Commit {
   }
 
   /** The commit of a micro batch, which is the same after a restart of its stream. */
-  static Commit ofEpoch(PennonTable table, String queryId, long epoch) {
+  static Commit ofEpoch(ChangedTable table, String queryId, long epoch) {
     return new Commit(table, queryId + "-" + epoch, queryId, epoch);
   }
 
@@ -79,7 +78,7 @@ public final class Commit {
     }
     String why = lost.getMessage();
     throw WorkerFailure.of(
-            "COMMIT_OUTCOME_UNKNOWN", "commit", id, "table", table.name(), "why", why)
+            "COMMIT_OUTCOME_UNKNOWN", "commit", id, "table", table.handle().name(), "why", why)
         .causedBy(lost);
   }
 

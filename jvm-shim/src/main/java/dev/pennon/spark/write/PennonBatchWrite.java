@@ -2,9 +2,9 @@ package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.replies.Replies;
 import dev.pennon.spark.tasks.Metric;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -56,7 +56,7 @@ final class PennonBatchWrite implements DeltaBatchWrite {
             Metric.BYTES_WRITTEN.of(reply.bytes())
           };
     } catch (WorkerFailure refusal) {
-      RepeatedStatement.after(refusal, plan.table().handle().token(), () -> abort(messages));
+      plan.table().repeatStatement(refusal, () -> abort(messages));
     }
   }
 

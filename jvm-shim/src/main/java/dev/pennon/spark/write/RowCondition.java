@@ -1,8 +1,8 @@
 package dev.pennon.spark.write;
 
 import dev.pennon.spark.expressions.ConnectorPredicates;
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.replies.TableHandle;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Arrays;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 

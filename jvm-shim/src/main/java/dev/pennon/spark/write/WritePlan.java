@@ -2,7 +2,6 @@ package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.replies.Replies;
-import dev.pennon.spark.tables.NotingTable;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.SecretText;
 import java.util.List;
@@ -22,7 +21,7 @@ import org.apache.spark.sql.types.StructType;
  * @param queryId Spark's id of the write
  */
 record WritePlan(
-    NotingTable table,
+    ChangedTable table,
     StructType schema,
     StructType rowId,
     PlanWriteReply reply,
@@ -50,7 +49,7 @@ record WritePlan(
    * @param predicates which rows an overwrite replaces
    */
   static WritePlan request(
-      NotingTable table, LogicalWriteInfo write, String mode, String[] predicates) {
+      ChangedTable table, LogicalWriteInfo write, String mode, String[] predicates) {
     ObjectNode request = table.handle().request("plan_write");
     request.put("mode", mode).put("query_id", write.queryId());
     request.set("predicates", Messages.strings(predicates));

@@ -1,7 +1,7 @@
-package dev.pennon.spark.write;
+package dev.pennon.spark.tables;
 
 import dev.pennon.spark.read.PennonScanBuilder;
-import dev.pennon.spark.tables.NotingTable;
+import dev.pennon.spark.write.PennonWriteBuilder;
 import java.util.List;
 import java.util.Locale;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -61,7 +61,7 @@ public final class PennonRowLevelOperation implements SupportsDelta {
     return new DeltaWriteBuilder() {
       @Override
       public DeltaWrite build() {
-        return new PennonWrite(WritePlan.request(table, info, verb(), new String[0]));
+        return PennonWriteBuilder.ofRows(table, info, verb());
       }
     };
   }

@@ -1,6 +1,5 @@
-package dev.pennon.spark.compat;
+package dev.pennon.spark.failures;
 
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.QueryContext;

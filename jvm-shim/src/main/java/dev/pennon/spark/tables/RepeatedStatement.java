@@ -1,7 +1,7 @@
-package dev.pennon.spark.write;
+package dev.pennon.spark.tables;
 
+import dev.pennon.spark.failures.WorkerFailure;
 import dev.pennon.spark.worker.SecretText;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Optional;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.SQLExecution;
  * planned once more over the table as it is now, from within the commit that was refused: when that
  * returns, what Spark waits for is done.
  */
-public final class RepeatedStatement {
+final class RepeatedStatement {
   private static final String ROWS_MOVED = "ROWS_MOVED";
   private static final int ATTEMPTS = 20;
   private static final ThreadLocal<Boolean> IS_REPEATED = ThreadLocal.withInitial(() -> false);
@@ -33,7 +33,7 @@ public final class RepeatedStatement {
    * @param clear removes what the refused commit would have made visible
    * @throws WorkerFailure the refusal, where the statement is not to be run again
    */
-  public static void after(WorkerFailure refusal, SecretText token, Runnable clear) {
+  static void after(WorkerFailure refusal, SecretText token, Runnable clear) {
     Optional<QueryExecution> statement = executed();
     if (!refusal.is(ROWS_MOVED) || IS_REPEATED.get() || statement.isEmpty()) {
       throw refusal;
@@ -68,7 +68,7 @@ public final class RepeatedStatement {
   }
 
   /** The command that this thread executes; what a stream executes is none. */
-  public static Optional<QueryExecution> executed() {
+  static Optional<QueryExecution> executed() {
     return Optional.ofNullable(
             SparkSession.active().sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY()))
         .map(id -> SQLExecution.getQueryExecution(Long.parseLong(id)))

@@ -1,8 +1,7 @@
-package dev.pennon.spark.statements;
+package dev.pennon.spark;
 
-import dev.pennon.spark.PennonSource;
 import dev.pennon.spark.expressions.ExpressionText;
-import dev.pennon.spark.worker.WorkerFailure;
+import dev.pennon.spark.failures.WorkerFailure;
 import java.util.Locale;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
@@ -21,7 +20,7 @@ import org.apache.spark.sql.internal.SQLConf;
  * <p>That catalog would keep the name alone, which nothing could be read by, or whose ALTER TABLE
  * would change nothing.
  */
-public final class ForeignTableRule extends Rule<LogicalPlan> {
+final class ForeignTableRule extends Rule<LogicalPlan> {
   private static final Set<String> FORMATS = Set.of("lance", "pennon");
 
   @Override

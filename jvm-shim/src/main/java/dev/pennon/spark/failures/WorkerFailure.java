@@ -1,8 +1,10 @@
-package dev.pennon.spark.worker;
+package dev.pennon.spark.failures;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import dev.pennon.spark.compat.AnalysisExceptions;
-import dev.pennon.spark.compat.TaskFailure;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.regex.Matcher;
@@ -18,6 +20,8 @@ import java.util.regex.Pattern;
 public final class WorkerFailure extends RuntimeException {
   private static final long serialVersionUID = 1L;
   private static final String INTERNAL_STATE = "XX000";
+  /** What the shim refuses by itself: by its condition, the text and the SQL state. */
+  private static final JsonNode DECLARED = declared();
   private static final Pattern PARAMETER = Pattern.compile("\\{(\\w+)}");
   /** The condition of a worker, or a connection to it, that ended. */
   public static final String LOST = "WORKER_LOST";
@@ -49,7 +53,7 @@ public final class WorkerFailure extends RuntimeException {
     for (int at = 0; at < namesAndValues.length; at += 2) {
       parameters.put(namesAndValues[at], namesAndValues[at + 1]);
     }
-    JsonNode declared = Wire.FAILURES.get(condition);
+    JsonNode declared = DECLARED.get(condition);
     String text =
         PARAMETER
             .matcher(declared.get("template").asText())
@@ -58,25 +62,37 @@ public final class WorkerFailure extends RuntimeException {
     return new WorkerFailure(condition, "[" + condition + "] " + text, parameters, sqlState, null);
   }
 
+  private static JsonNode declared() {
+    try (InputStream file = WorkerFailure.class.getResourceAsStream("failures.json")) {
+      return new ObjectMapper().readTree(file);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
   /** Reads the payload of an error frame, or the {@code error} of a worker that is not ready. */
   public static WorkerFailure fromJson(JsonNode error) {
     String condition = error.path("condition").asText("INTERNAL_ERROR");
+    Map<String, String> parameters = new HashMap<>();
+    for (var stated : error.path("parameters").properties()) {
+      parameters.put(stated.getKey(), stated.getValue().asText());
+    }
     String text = error.path("message").asText("The Pennon worker failed without a message.");
     return new WorkerFailure(
         condition,
         text.startsWith("[") ? text : "[" + condition + "] " + text,
-        Messages.toStringMap(error.path("parameters")),
+        parameters,
         error.path("sqlState").asText(INTERNAL_STATE),
         null);
   }
 
   /** The worker is gone, or its connection: the request cannot be completed, but may be retried. */
-  static WorkerFailure lost(String why, Throwable cause) {
+  public static WorkerFailure lost(String why, Throwable cause) {
     return of(LOST, "why", why).causedBy(cause);
   }
 
   /** The worker could not be started. */
-  static WorkerFailure notStarted(String python, String why, Throwable cause) {
+  public static WorkerFailure notStarted(String python, String why, Throwable cause) {
     return of("WORKER_NOT_STARTED", "python", python, "why", why).causedBy(cause);
   }
 

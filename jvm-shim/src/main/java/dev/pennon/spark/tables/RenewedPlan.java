@@ -1,8 +1,7 @@
-package dev.pennon.spark.write;
+package dev.pennon.spark.tables;
 
 import static dev.pennon.spark.compat.Sequences.items;
 
-import dev.pennon.spark.tables.PennonTable;
 import dev.pennon.spark.worker.SecretText;
 import java.util.ArrayList;
 import java.util.HashMap;

@@ -1,6 +1,5 @@
-package dev.pennon.spark.compat;
+package dev.pennon.spark.failures;
 
-import dev.pennon.spark.worker.WorkerFailure;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;

@@ -1,4 +1,4 @@
-package dev.pennon.spark.write;
+package dev.pennon.spark.tables;
 
 import static dev.pennon.spark.compat.Sequences.items;
 

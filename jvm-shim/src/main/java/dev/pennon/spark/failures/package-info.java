@@ -1,0 +1,2 @@
+/** What went wrong, in Spark's exceptions with the worker's words. */
+package dev.pennon.spark.failures;
