@@ -56,7 +56,7 @@ ORDINARY: dict[str, dict[str, object]] = {
     "describe_namespace": {"in_tables": False},
     "create_namespace": {"properties": {}},
     "drop_namespace": {"cascade": False},
-    "load_table": {"version": None, "timestamp_micros": None},
+    "load_table": {"version": None, "timestamp_micros": None, "named": False},
     "create_table": {"partitioning": [], "properties": {}, "mode": "create"},
     "stage_table": {"partitioning": [], "properties": {}, "mode": "create"},
     "plan_scan": {
