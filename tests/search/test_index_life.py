@@ -129,6 +129,31 @@ def test_fragments_of_another_history_are_not_taken_for_those_of_an_index(tmp_pa
     assert table.refresh().metadata("indexes")["rows_indexed"].to_pylist() == [300]
 
 
+def test_rows_that_a_rollback_brings_back_are_not_taken_for_those_of_an_index(
+    tmp_path: Path,
+) -> None:
+    """Their fragment has the files that the index was built of, and rows that it has not."""
+    drawn = random.Random(4)  # noqa: S311 - test data
+    table = pennon.create(tmp_path / "t", SCHEMA)
+    before = table.append(rows(drawn, 300, 0))
+    table.delete("id = 7")
+    snapshot = table.snapshot
+    leaf = table.scan().plan().partitions[0]
+    dataset = lance.dataset(str(tmp_path / "t" / leaf.location), version=leaf.version)
+    files, columns = files_by_fragment(dataset), snapshot.schema.arrow
+    table.maintenance.rollback(before)
+    for column, kind in (("id", "BTREE"), ("text", "INVERTED")):
+        definition = define_index(snapshot, column, kind, table="t", options={"min_bytes": 0})
+        segment = build_segment(dataset, definition, columns.field(column), columns, [0])
+        assert segment is not None
+        transaction = Transaction(table.refresh().snapshot)
+        transaction.reindex(leaf.object_id, [segment], [], files)
+        assert isinstance(transaction.commit(), Committed)
+    table = pennon.open(tmp_path / "t")
+    assert scanned(tmp_path / "t", "id = 7") == {7}
+    check_answers(table, drawn)
+
+
 def test_writers_go_on_while_an_index_is_made(tmp_path: Path) -> None:
     drawn = random.Random(5)  # noqa: S311 - test data
     made(tmp_path, drawn)

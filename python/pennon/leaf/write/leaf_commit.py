@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import lance
 import pyarrow as pa
@@ -131,8 +131,21 @@ def without(
     return FragmentMetadata.from_json(json.dumps(described))
 
 
-FragmentFiles: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
-"""A fragment's data files: the path of each, and Lance's numbers of its columns."""
+@dataclass(frozen=True, slots=True)
+class FragmentFiles:
+    """What a fragment is made of.
+
+    Args:
+        data: The path of each data file, and Lance's numbers of its columns.
+        deletions: Which file says what rows of them are deleted; None where none is.
+    """
+
+    data: tuple[tuple[str, tuple[int, ...]], ...]
+    deletions: str | None
+
+    def has_no_row_beyond(self, other: FragmentFiles) -> bool:
+        """Whether all its rows are rows of another state of the fragment, for certain."""
+        return self.data == other.data and other.deletions in (None, self.deletions)
 
 
 def has_initial_defaults(schema: pa.Schema) -> bool:
@@ -268,8 +281,8 @@ def reindexed(
     """Give a leaf segments of indexes, and take others from it, detached.
 
     A fragment's number alone does not tell it from others: behind a rollback the same numbers are
-    given again, to other rows. So a segment covers only those fragments that have the files which
-    it was built of.
+    given again, to other rows, and rows that were deleted are there again. So a segment covers only
+    those fragments that have the files which it was built of, and no row that was deleted then.
 
     Args:
         dataset: The leaf at the version to build on.
@@ -278,7 +291,11 @@ def reindexed(
         files: As ``files_by_fragment`` gave them of the version that they were built on.
     """
     now = files_by_fragment(dataset)
-    same = {number for number in files.keys() & now.keys() if files[number] == now[number]}
+    same = {
+        number
+        for number in files.keys() & now.keys()
+        if now[number].has_no_row_beyond(files[number])
+    }
     # Of an index in which a fragment is twice Lance can make no version.
     covered: dict[str, set[int]] = {}
     gone = []
@@ -302,13 +319,19 @@ def reindexed(
 
 
 def files_by_fragment(dataset: lance.LanceDataset) -> dict[int, FragmentFiles]:
-    """Give the data files of each fragment of a leaf, and the columns that each has."""
+    """Give what each fragment of a leaf is made of, by its number."""
     return {
-        fragment.fragment_id: tuple(
-            (file.path, tuple(file.fields)) for file in fragment.metadata.files
+        fragment.fragment_id: FragmentFiles(
+            tuple((file.path, tuple(file.fields)) for file in fragment.metadata.files),
+            _deletions(fragment.metadata),
         )
         for fragment in dataset.get_fragments()
     }
+
+
+def _deletions(fragment: FragmentMetadata) -> str | None:
+    file = fragment.deletion_file
+    return None if file is None else str(file.asdict())
 
 
 def commit_operation(
