@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -202,6 +204,24 @@ def test_other_statements_go_to_sparks_parser(spark: SparkSession):
     assert spark.sql("SELECT 'ALTER TABLE t ADD PARTITION FIELD id' -- DROP").count() == 1
     with pytest.raises(ParseException):
         spark.sql("ALTER TABLE t ADD PARTITION FIELDS id")
+
+
+def test_ordinary_statements_are_read_without_the_worker(spark: SparkSession, table: str) -> None:
+    """It is stopped meanwhile: who asked it would wait."""
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    worker = spark._jvm.dev.pennon.spark.worker.WorkerProcess.shared().pid()
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        for statement in (
+            f"SELECT * FROM {table} WHERE s = 'OPTIMIZE'",
+            f"INSERT INTO {table} (id) VALUES (1)",
+            "DESCRIBE t",
+            "SHOW TABLES IN spark_catalog.default",
+            "CREATE VIEW spark_catalog.default.v AS SELECT 1",
+        ):
+            parser.parsePlan(statement)
+    finally:
+        os.kill(worker, signal.SIGCONT)
 
 
 STATEMENTS_ELSEWHERE = {
