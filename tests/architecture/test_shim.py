@@ -13,8 +13,9 @@ SHIM = ROOT / "jvm-shim" / "src" / "main" / "java"
 JAVA = sorted(SHIM.rglob("*.java"))
 
 # Without comments and imports. What Spark demands to be a JVM class was about this much.
-# To it came what Spark asks in the JVM alone: JDBC's questions, and plans of searches.
-MOST_LINES_OF_JAVA = 8_453
+# To it came what Spark asks in the JVM alone: JDBC's questions, plans of searches, of
+# joins with the nearest rows and of the first rows by a distance.
+MOST_LINES_OF_JAVA = 8_492
 # The format's words: what a Java class must not know.
 FORMAT_WORDS = ("__manifest", "partition_field_", "partition_spec_v", "read_version", "dataset$")
 

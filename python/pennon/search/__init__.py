@@ -2,8 +2,20 @@
 
 from pennon.search.index_upkeep import create_index, drop_index, refresh_indexes
 from pennon.search.indexes import define_index
-from pennon.search.nearest import merge, nearest_rows, search_leaves, take
-from pennon.search.search_functions import NearestJoin, check_zone, search_table
+from pennon.search.nearest import (
+    FirstRows,
+    first_rows,
+    merge,
+    nearest_rows,
+    search_leaves,
+    take,
+)
+from pennon.search.search_functions import (
+    METRICS_OF_RANKINGS,
+    NearestJoin,
+    check_zone,
+    search_table,
+)
 from pennon.search.search_plan import (
     HybridPlan,
     SearchLeaf,
@@ -18,6 +30,8 @@ from pennon.search.search_plan import (
 from pennon.search.text import best_rows
 
 __all__ = [
+    "METRICS_OF_RANKINGS",
+    "FirstRows",
     "HybridPlan",
     "NearestJoin",
     "SearchLeaf",
@@ -30,6 +44,7 @@ __all__ = [
     "define_index",
     "drop_index",
     "explain_search",
+    "first_rows",
     "merge",
     "nearest_rows",
     "plan_hybrid",

@@ -12,10 +12,12 @@ farther away than the last of all leaves.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pennon.execution import Relation, run_ahead
 from pennon.execution.batches import at_once
@@ -27,7 +29,7 @@ from pennon.search.search_plan import DISTANCE, QUERY_INDEX
 from pennon.search.vectors import distances, is_vector, known_vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CANDIDATES",
+    "FirstRows",
+    "first_rows",
     "merge",
     "nearest_found",
     "nearest_rows",
@@ -396,3 +400,168 @@ def read_found(
     rows = pa.concat_tables([views.schema.empty_table(), *at_once(taken, parts)])
     order = np.argsort(np.concatenate([np.empty(0, np.intp), *(at for _, at in parts)]))
     return rows.take(order)
+
+
+# ``ORDER BY vector_l2_distance(v, …) LIMIT k``: rows that hold the first k by Spark's own order.
+#
+# Spark sorts what is given here, so that its values decide. It adds DOUBLEs and rounds the distance
+# to a FLOAT, and Lance adds FLOATs: what Lance finds hardly farther away than the last row may come
+# before it, and is given, too.
+#
+# NULL rules: a vector that is NULL or has a NULL in it has no distance, and comes first or last as
+# the order says; NaN comes behind all numbers. Lance takes a NULL element for 0, and knows no NaN.
+
+_MOST_TIMES: Final = 64  # so many times k rows Lance is asked for, where many are as far away
+_BLOCK: Final = 8
+_VALUES_AT_ONCE: Final = 1 << 16  # that stay in the caches of a core
+_EPSILON: Final = 2.0**-22
+_LEAST: Final = 1e-37
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRows:
+    """The first rows by their distance.
+
+    Args:
+        search: A search by ``l2`` of one query, which asks no index.
+        is_nulls_first: Whether rows without a distance come before all others.
+    """
+
+    search: SearchPlan
+    is_nulls_first: bool
+
+
+def first_rows(plan: FirstRows) -> pa.Table:
+    """Read rows among which are the first k, in any order.
+
+    Args:
+        plan: The order.
+
+    Returns:
+        Rows of the search's ``schema``: k of them, or few more, or all that there are.
+
+    Raises:
+        LeafMissing: A leaf's files are gone.
+        PredicateNotEvaluable: Lance and DataFusion do not understand a filter.
+    """
+    search = plan.search
+    parts = [CANDIDATES.empty_table()]
+    if plan.is_nulls_first:
+        parts += at_once(partial(_without_distance, search), search.leaves)
+    chosen = pa.concat_tables(parts)
+    if chosen.num_rows < search.k:
+        near = _near(search)
+        if near is None or near.num_rows < search.k:
+            parts = [chosen.slice(0, 0), *at_once(partial(_ordered, plan), search.leaves)]
+        else:
+            parts = [chosen, near]
+        chosen = pa.concat_tables(parts)
+    relation = replace(_base(search), schema=search.schema)
+    return read_found(relation, search.leaves, chosen[_LEAF], chosen[_ROW_ID])
+
+
+def _without_distance(search: SearchPlan, leaf: SearchLeaf) -> pa.Table:
+    parts, missing = [CANDIDATES.empty_table()], search.k
+    for values, ids in _vectors_of(search, leaf):
+        if values.null_count or pc.list_flatten(values).null_count:
+            _, is_known = known_vectors(values, search.vector.type.list_size)
+            of_batch = ids[~is_known][:missing]
+            parts.append(_placed(leaf, of_batch, np.zeros(len(of_batch), np.float32)))
+            missing -= len(of_batch)
+            if not missing:
+                break
+    return pa.concat_tables(parts)
+
+
+def _near(search: SearchPlan) -> pa.Table | None:
+    """Have Lance find rows that hold the nearest k; None where its distances do not tell them."""
+    leaf_search = _LeafSearch.of(search, search.leaves, ())
+    rows = CANDIDATES.empty_table()
+    for of_leaf in at_once(partial(_near_in_leaf, leaf_search), search.leaves):
+        if of_leaf is None:
+            return None
+        rows = pa.concat_tables([rows, of_leaf])
+    rows = rows.filter(pc.field(DISTANCE.name) <= _bound(search, rows))
+    if search.may_have_null_elements:
+        relation = replace(_base(search), schema=pa.schema([search.vector]))
+        vectors = read_found(relation, search.leaves, rows[_LEAF], rows[_ROW_ID])
+        values = vectors[search.vector.name].combine_chunks()
+        if not known_vectors(values, search.vector.type.list_size)[1].all():
+            return None
+    return rows
+
+
+def _near_in_leaf(search: _LeafSearch, leaf: SearchLeaf) -> pa.Table | None:
+    asked, plan = search.plan.k + 1, search.plan
+    while asked <= _MOST_TIMES * (plan.k + 1):
+        rows = search.nearest((leaf, asked))
+        far = rows[DISTANCE.name].to_numpy()
+        if not np.isfinite(far).all():
+            return None
+        if len(far) < asked or far.max() > _bound(plan, rows):
+            return rows
+        asked *= 4
+    return None
+
+
+def _bound(search: SearchPlan, rows: pa.Table) -> float:
+    """Give how far away, by Lance, what Spark may take for the k-th nearest is at most."""
+    far = np.sort(rows[DISTANCE.name].to_numpy())
+    if len(far) < search.k:
+        return np.inf
+    slack = (search.vector.type.list_size + _BLOCK) * _EPSILON
+    return float(far[search.k - 1]) * (1 + slack) + _LEAST
+
+
+def _ordered(plan: FirstRows, leaf: SearchLeaf) -> pa.Table:
+    """Order all rows of a leaf as Spark does, and give the first k."""
+    search = plan.search
+    dimension = search.vector.type.list_size
+    places, fars, firsts = np.empty(0, np.int8), np.empty(0, np.float32), np.empty(0, np.uint64)
+    for values, ids in _vectors_of(search, leaf):
+        vectors, is_known = known_vectors(values, dimension)
+        far = np.zeros(len(ids), np.float32)
+        far[is_known] = _distances_of_spark(search.queries[0], vectors)
+        place = np.where(np.isnan(far), 2, 1).astype(np.int8)
+        place[~is_known] = 0 if plan.is_nulls_first else 3
+        places, fars = np.concatenate([places, place]), np.concatenate([fars, far])
+        order = np.lexsort((fars, places))[: search.k]
+        firsts = np.concatenate([firsts, ids])[order]
+        places, fars = places[order], fars[order]
+    return _placed(leaf, firsts, fars)
+
+
+def _vectors_of(
+    search: SearchPlan, leaf: SearchLeaf
+) -> Iterator[tuple[pa.Array, npt.NDArray[np.uint64]]]:
+    """Read the vectors of a leaf's rows that pass the filter, and the rows' ids."""
+    for batch in run_ahead(_relation(search, leaf, search.vector, ROW_ID)).batches:
+        yield batch.column(0), batch.column(1).to_numpy(zero_copy_only=False).astype(np.uint64)
+
+
+def _placed(
+    leaf: SearchLeaf, ids: npt.NDArray[np.uint64], far: npt.NDArray[np.float32]
+) -> pa.Table:
+    query, places = (np.full(len(ids), value, np.int32) for value in (0, leaf.ordinal))
+    return pa.table([query, far, places, ids], CANDIDATES)
+
+
+def _distances_of_spark(
+    query: npt.NDArray[np.generic], vectors: npt.NDArray[np.generic]
+) -> npt.NDArray[np.float32]:
+    """Compute distances bit for bit as ``vector_l2_distance``: it adds eight squares at a time."""
+    dimension = vectors.shape[1]
+    whole = dimension // _BLOCK * _BLOCK
+    total = np.zeros(len(vectors))
+    step = max(1, _VALUES_AT_ONCE // dimension)
+    with np.errstate(all="ignore"):
+        for at in range(0, len(vectors), step):
+            apart = vectors[at : at + step].astype(np.float64) - query.astype(np.float64)
+            squares = apart * apart
+            blocks = squares[:, :whole].reshape(len(squares), -1, _BLOCK)
+            of_blocks = blocks[..., 0].copy()
+            for element in range(1, _BLOCK):
+                of_blocks += blocks[..., element]
+            for part in (*of_blocks.T, *squares[:, whole:].T):
+                total[at : at + step] += part
+        return np.sqrt(total).astype(np.float32)

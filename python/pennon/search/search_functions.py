@@ -20,13 +20,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.errors import QueryDimensionMismatch, SearchOptionRefused
+from pennon.errors import (
+    PredicateNotEvaluable,
+    QueryDimensionMismatch,
+    QueryVectorRefused,
+    SearchOptionRefused,
+)
 from pennon.metadata_tables import MetadataTable, Selection
 from pennon.planning.binding.bound_predicate import check_evaluable
 from pennon.planning.scan_plan import bound_condition
 from pennon.predicate.condition import is_utc_zone
 from pennon.predicate.parse import parse_predicate
-from pennon.search.nearest import nearest_rows
+from pennon.search.nearest import FirstRows, first_rows, nearest_rows
 from pennon.search.search_plan import (
     DISTANCE,
     QUERY_INDEX,
@@ -39,7 +44,7 @@ from pennon.search.search_plan import (
     plan_text,
 )
 from pennon.search.text import best_rows
-from pennon.search.vectors import known_vectors, query_vectors
+from pennon.search.vectors import Metric, is_vector, known_vectors, query_vectors
 from pennon.spec.column_names import listed_columns
 
 if TYPE_CHECKING:
@@ -47,8 +52,21 @@ if TYPE_CHECKING:
     from pennon.metadata_tables.metadata_table import SearchCall
     from pennon.search.search_plan import HybridPlan, TextPlan
 
-__all__ = ["NearestJoin", "check_zone", "search_table"]
+__all__ = ["METRICS_OF_RANKINGS", "NearestJoin", "check_zone", "search_table"]
 
+METRICS_OF_RANKINGS: Final[Mapping[tuple[str, bool], Metric]] = {
+    ("vector_l2_distance", True): Metric.L2,
+    ("vector_cosine_similarity", False): Metric.COSINE,
+    ("vector_inner_product", False): Metric.DOT,
+}
+"""By Spark's function, and whether the least of it is the nearest: how a join measures."""
+_FIRST_ROWS: Final = "first_rows"
+# The orders of which rows are found: whether rows without a distance come first.
+_ORDERS: Final[Mapping[str, bool]] = {
+    "vector_l2_distance ASC NULLS FIRST": True,
+    "vector_l2_distance ASC NULLS LAST": False,
+}
+_MOST_FIRST: Final = 10_000
 # Queries of one search: what is found of all of them is in memory at once.
 _MOST_QUERIES: Final = 256
 
@@ -223,6 +241,8 @@ def search_table(call: SearchCall, table: str, snapshot: Snapshot) -> MetadataTa
     Raises:
         SearchOptionRefused: There is no such argument, or it does not take this value.
     """
+    if call.function == _FIRST_ROWS:
+        return _table_of_first_rows(call, table, snapshot)
     function = _FUNCTIONS[call.function]
     options = dict.fromkeys(function.queries) | dict(_options(call, function.arguments, table))
     check_zone(snapshot, call.where, call.time_zone, table)
@@ -239,6 +259,52 @@ def search_table(call: SearchCall, table: str, snapshot: Snapshot) -> MetadataTa
         return "; ".join(lines.splitlines()[1:])
 
     return MetadataTable(call.function, lambda _: whole().result_schema, rows, detail=detail)
+
+
+def _table_of_first_rows(call: SearchCall, table: str, snapshot: Snapshot) -> MetadataTable:
+    """Give rows that hold the first ones by an order; without a column where Spark has to sort."""
+    given = {name: json.loads(text) for name, text in call.arguments.items()}
+    is_nulls_first = _ORDERS.get(given["order"])
+    column = given["vector_column"]
+    names = snapshot.schema.arrow.names
+
+    def planned(columns: Sequence[str] | None = None) -> FirstRows:
+        search = plan_search(
+            snapshot,
+            given["query_vector"],
+            column=column,
+            k=given["num_results"],
+            where=call.where,
+            metric=Metric.L2,
+            exact=True,
+            columns=columns,
+            table=table,
+        )
+        return FirstRows(search, bool(is_nulls_first))
+
+    def rows(_: Snapshot, selection: Selection) -> Iterator[pa.Table]:
+        yield first_rows(planned(selection.columns))
+
+    nothing = MetadataTable(call.function, lambda _: pa.schema([]), rows)
+    if is_nulls_first is None or column not in names:
+        return nothing
+    vector = snapshot.schema.arrow.field(column)
+    if not is_vector(vector.type) or vector.type.value_type != pa.float32():
+        return nothing
+    try:
+        check_zone(snapshot, call.where, call.time_zone, table)
+        plan = planned().search
+    except (
+        PredicateNotEvaluable,
+        QueryDimensionMismatch,
+        QueryVectorRefused,
+        SearchOptionRefused,
+    ):
+        return nothing
+    if plan.is_batch or plan.k > _MOST_FIRST or plan.has_default:
+        return nothing
+    detail = "; ".join(explain_search(snapshot, plan).splitlines()[1:])
+    return MetadataTable(call.function, lambda _: plan.schema, rows, detail=lambda _: detail)
 
 
 def check_zone(snapshot: Snapshot, where: Sequence[str], time_zone: str, table: str) -> None:

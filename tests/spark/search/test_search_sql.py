@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.functions import expr
 
 import pennon
 
@@ -185,6 +186,52 @@ def test_a_join_with_the_nearest_rows_is_that_of_spark(
     assert found == {i: i for i in range(ROWS) if i % 100 != 99} | (
         dict.fromkeys(range(99, ROWS, 100)) if kind else {}
     )
+
+
+FAR = f"vector_l2_distance(v, {literal(3)})"
+ORDERS = [
+    f"SELECT id FROM {{0}} ORDER BY {FAR} LIMIT 20",  # of which fifteen have no vector
+    f"SELECT id, {FAR} AS far FROM {{0}} ORDER BY far NULLS LAST LIMIT 7",
+    f"""SELECT tenant, far FROM (SELECT *, {FAR} far FROM {{0}} WHERE tenant > 't1' AND id < 900) d
+    ORDER BY far NULLS LAST LIMIT 3""",
+    f"""SELECT v FROM {{0}} WHERE v IS NOT NULL
+    ORDER BY vector_l2_distance(CAST({literal(8)} AS ARRAY<FLOAT>), v) LIMIT 2""",
+    f"SELECT id, (SELECT count(*) FROM {{0}}) n FROM {{0}} ORDER BY {FAR} NULLS LAST LIMIT 2000",
+    f"SELECT id FROM {{0}} ORDER BY {FAR}, id LIMIT 2",
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_first_rows_by_a_distance_are_those_of_spark(
+    spark: SparkSession, docs: str, order: str
+) -> None:
+    if not spark.version.startswith("4.3"):
+        pytest.skip("distances of vectors are of Spark 4.3")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW copied AS SELECT * FROM {docs} LIMIT 1000000")
+    setting = "spark.sql.catalog.lance.execution"
+    ours, plain = spark.sql(order.format(docs)), spark.sql(order.format("copied"))
+    spark.conf.set(setting, "spark")
+    left = spark.sql(order.format(docs))
+    is_found = "first_rows" in left._jdf.queryExecution().toString()
+    spark.conf.unset(setting)
+    assert not is_found
+    # By two columns Spark sorts the table.
+    assert ("first_rows" in ours._jdf.queryExecution().toString()) is (", id" not in order)
+    # Rows without a vector come in any order.
+    rows = [sorted(frame.collect(), key=repr) for frame in (ours, plain, left)]
+    assert rows[0] == rows[1] == rows[2]
+
+
+@pytest.mark.spark
+def test_the_first_rows_of_a_frame_are_found_when_it_is_run(spark: SparkSession, docs: str) -> None:
+    if not spark.version.startswith("4.3"):
+        pytest.skip("distances of vectors are of Spark 4.3")
+    frame = spark.table(docs).where("tenant = 't3'").orderBy(expr(FAR).asc_nulls_last()).limit(4)
+    firsts = frame.select("id")
+    plan = firsts._jdf.queryExecution().toString()
+    assert "partitions: 1 of 5; by index: 0 leaves" in plan
+    assert [row[0] for row in firsts.collect()] == nearest(3, 4, range(3, ROWS, 5))
 
 
 @pytest.mark.spark

@@ -357,8 +357,9 @@ class PlanNearest(TableRequest):
 
     op: ClassVar[str] = "plan_nearest"
     column: str
-    metric: str
     k: int
+    function: str
+    distance: bool
     exact: bool
     keeps_unmatched: bool
     where: tuple[str, ...]

@@ -44,7 +44,13 @@ from pennon.maintenance.procedures import call as call_procedure
 from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection, tables_of
 from pennon.metadata_tables.changes_table import ChangeRange, change_feed
 from pennon.metadata_tables.metadata_table import SearchCall
-from pennon.search import NearestJoin, check_zone, plan_search, search_table
+from pennon.search import (
+    METRICS_OF_RANKINGS,
+    NearestJoin,
+    check_zone,
+    plan_search,
+    search_table,
+)
 from pennon.search.vectors import is_vector
 from pennon.spec.column_names import listed_columns
 from pennon.streams import StreamOptions, StreamPosition, batch_end, batch_start, planned_batch
@@ -196,8 +202,10 @@ def plan_nearest(request: m.PlanNearest) -> m.PlanNearestReply:
         return m.PlanNearestReply("", "")
     token = TableToken.from_json(request.table)
     snapshot = snapshot_of(request.catalog, token)
-    vector = snapshot.schema.arrow.field(request.column)
-    if not is_vector(vector.type):
+    schema = snapshot.schema.arrow
+    vector = schema.field(request.column) if request.column in schema.names else None
+    metric = METRICS_OF_RANKINGS.get((request.function, request.distance))
+    if vector is None or metric is None or not is_vector(vector.type):
         return m.PlanNearestReply("", "")
     try:
         check_zone(snapshot, request.where, request.time_zone, token.name)
@@ -207,7 +215,7 @@ def plan_nearest(request: m.PlanNearest) -> m.PlanNearestReply:
             column=request.column,
             k=request.k,
             where=request.where,
-            metric=request.metric,
+            metric=metric,
             exact=request.exact,
             columns=request.columns,
             table=token.name,
@@ -215,8 +223,8 @@ def plan_nearest(request: m.PlanNearest) -> m.PlanNearestReply:
     except PredicateNotEvaluable:
         return m.PlanNearestReply("", "")
     given = StructType.fromJson(request.schema)
-    schema = to_arrow_schema(given, timezone=request.time_zone)
-    join = NearestJoin(plan, token.name, request.keeps_unmatched, schema)
+    joined = to_arrow_schema(given, timezone=request.time_zone)
+    join = NearestJoin(plan, token.name, request.keeps_unmatched, joined)
     pickled = CloudPickleSerializer().dumps((join, given))
     major, minor, *_ = sys.version_info
     return m.PlanNearestReply(base64.b64encode(pickled).decode(), f"{major}.{minor}")

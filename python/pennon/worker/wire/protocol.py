@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "2dd3e682ac74"
+PROTOCOL: Final = "87c78675c66b"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

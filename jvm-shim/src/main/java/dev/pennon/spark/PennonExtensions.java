@@ -3,6 +3,7 @@ package dev.pennon.spark;
 import dev.pennon.spark.compat.ScanLinks;
 import dev.pennon.spark.plan.DerivedKeyRule;
 import dev.pennon.spark.plan.JoinPlanning;
+import dev.pennon.spark.search.FirstRowsRule;
 import dev.pennon.spark.search.NearestJoinRule;
 import dev.pennon.spark.search.SearchFunctions;
 import dev.pennon.spark.statements.AnalyzeTablesRule;
@@ -47,6 +48,7 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
     extensions.injectPostHocResolutionRule(session -> new AnalyzeTablesRule());
     extensions.injectPostHocResolutionRule(session -> new NearestJoinRule());
     extensions.injectPlanNormalizationRule(session -> new OneVersionRule());
+    extensions.injectPlanNormalizationRule(session -> new FirstRowsRule());
     extensions.injectOptimizerRule(DerivedKeyRule::installedIn);
     extensions.injectQueryStagePrepRule(session -> new ScanLinks());
     JoinPlanning.injectInto(extensions);

@@ -93,8 +93,7 @@ public final class SearchFunctions {
       } else if ((name.equals("where") || name.equals("filter")) && value.eval(null) != null) {
         conditions.add(String.valueOf(value.eval(null)));
       } else {
-        Object plain = CatalystTypeConverters.convertToScala(value.eval(null), value.dataType());
-        arguments.put(name, Messages.print(Messages.value(inJava(plain))));
+        arguments.put(name, json(value));
       }
     }
 
@@ -110,6 +109,7 @@ public final class SearchFunctions {
     private void takeTable(LogicalPlan plan) {
       SearchedTable searched =
           SearchedTable.of(plan)
+              .filter(SearchedTable::isOfOwnColumns)
               .filter(below -> plan.schema().sameType(below.table().schema()))
               .orElseThrow(
                   () ->
@@ -142,11 +142,20 @@ public final class SearchFunctions {
       return WorkerFailure.of("SEARCH_CALL_REFUSED", "function", function, "table", table, "why", why)
           .raise();
     }
+  }
 
-    private static Object inJava(Object value) {
-      return value instanceof scala.collection.Seq<?> values
-          ? items(values).stream().map(Call::inJava).toList()
-          : value;
-    }
+  /** The value of a constant, as the worker reads it. */
+  static String json(Expression value) {
+    return json(CatalystTypeConverters.convertToScala(value.eval(null), value.dataType()));
+  }
+
+  static String json(Object value) {
+    return Messages.print(Messages.value(inJava(value)));
+  }
+
+  private static Object inJava(Object value) {
+    return value instanceof scala.collection.Seq<?> values
+        ? items(values).stream().map(SearchFunctions::inJava).toList()
+        : value;
   }
 }

@@ -1,59 +1,70 @@
 package dev.pennon.spark.search;
 
+import static dev.pennon.spark.compat.Sequences.items;
+
 import dev.pennon.spark.catalog.WorkerCatalog;
-import dev.pennon.spark.compat.Sequences;
 import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.tables.PennonTable;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases$;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.optimizer.ConstantFolding$;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.planning.PhysicalOperation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * A table of Pennon below nothing but conditions and a choice of columns.
+ * A table of Pennon below nothing but conditions and projections.
  *
  * @param where the conditions, every one of which the worker can read
+ * @param columns what is computed of the table's rows
  */
 record SearchedTable(
-    WorkerCatalog catalog, Identifier identifier, PennonTable table, List<String> where) {
+    WorkerCatalog catalog,
+    Identifier identifier,
+    PennonTable table,
+    List<String> where,
+    List<NamedExpression> columns) {
   static Optional<SearchedTable> of(LogicalPlan plan) {
-    if (plan instanceof SubqueryAlias alias) {
-      return of(alias.child());
+    // A time that the analyzer casts into the session's zone is a constant as soon as it is folded.
+    LogicalPlan folded =
+        ConstantFolding$.MODULE$.apply(EliminateSubqueryAliases$.MODULE$.apply(plan));
+    var parts = PhysicalOperation.unapply(folded).get();
+    if (!(parts._3() instanceof DataSourceV2Relation relation)
+        || !(relation.table() instanceof PennonTable table)
+        || !(relation.catalog().getOrElse(() -> null) instanceof WorkerCatalog own)) {
+      return Optional.empty();
     }
-    if (plan instanceof Project project) {
-      boolean isChoice =
-          Sequences.items(project.projectList()).stream()
-              .allMatch(column -> column instanceof AttributeReference);
-      return isChoice ? of(project.child()) : Optional.empty();
-    }
-    if (plan instanceof Filter filter) {
-      Set<String> names = Set.of(filter.child().schema().fieldNames());
-      // A time that the analyzer casts into the session's zone is a constant as soon as it is folded.
-      Filter folded = (Filter) ConstantFolding$.MODULE$.apply(filter);
-      String condition = ExpressionText.ofTable(folded.condition(), names);
-      return condition == null
-          ? Optional.empty()
-          : of(filter.child()).map(below -> below.with(condition));
-    }
-    return plan instanceof DataSourceV2Relation relation
-            && relation.table() instanceof PennonTable table
-            && relation.catalog().isDefined()
-            && relation.catalog().get() instanceof WorkerCatalog own
-        ? Optional.of(new SearchedTable(own, relation.identifier().get(), table, List.of()))
-        : Optional.empty();
+    Set<String> names = Set.of(relation.schema().fieldNames());
+    List<String> where = new ArrayList<>();
+    items(parts._2()).forEach(condition -> where.add(ExpressionText.ofTable(condition, names)));
+    return where.contains(null)
+        ? Optional.empty()
+        : Optional.of(
+            new SearchedTable(own, relation.identifier().get(), table, where, items(parts._1())));
   }
 
-  private SearchedTable with(String condition) {
-    List<String> all = new ArrayList<>(where);
-    all.add(condition);
-    return new SearchedTable(catalog, identifier, table, all);
+  /** Whether the columns are some of the table's, as they are. */
+  boolean isOfOwnColumns() {
+    return columns.stream().allMatch(column -> column instanceof AttributeReference);
+  }
+
+  /** Whether the session leaves to the workers what they can execute. */
+  boolean isOfWorkers() {
+    String setting = "spark.sql.catalog." + catalog.name() + ".execution";
+    return !SQLConf.get().getConfString(setting, "worker").strip().equalsIgnoreCase("spark");
+  }
+
+  /** What a function finds in the table, by its arguments. */
+  Table searched(String function, Map<String, String> arguments) {
+    return catalog.searched(identifier, table.version(), function, arguments, where);
   }
 }
