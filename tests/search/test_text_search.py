@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.errors import LeafMissing, SearchOptionRefused, UnknownColumn
+from pennon.errors import IndexFilesMissing, LeafMissing, SearchOptionRefused, UnknownColumn
 from pennon.namespace import PartitionedNamespace
 from pennon.search import text as text_search
 from pennon.search.search_plan import split_words
@@ -224,6 +224,18 @@ def test_words_of_an_index_are_read_and_not_split_again(
     table.append([{"id": 1000, "tenant": "a", "body": "sky new", "v": [0, 0]}])
     text_search._KEPT.forget(lambda _: True)
     check_all(table.scan().count_rows())
+
+
+def test_an_index_without_its_files_of_words_fails_the_search(tmp_path: Path) -> None:
+    table = made(tmp_path, "tenant")
+    for file in tmp_path.glob("t/*/_indices/*/words_1_*_docs.lance"):
+        file.unlink()
+    with pytest.raises(IndexFilesMissing, match="CALL refresh_indexes with the name of the index"):
+        table.search_text("sky", "body").to_arrow()
+    assert "files of its index body_idx are gone" in str(table.maintenance.check().violations)
+    found = table.search_text("sky", "body", ascii_folding=True).to_arrow()
+    table.refresh_indexes("body_idx")
+    assert table.search_text("sky", "body").to_arrow() == found
 
 
 def test_scores_of_a_partition_are_those_of_a_dataset_of_its_own(tmp_path: Path) -> None:

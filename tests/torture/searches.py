@@ -13,6 +13,7 @@ import argparse
 import random
 import secrets
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -37,7 +38,7 @@ SCHEMA = pa.schema(
 )
 STEPS = (
     *("append", "append", "delete", "update", "merge", "compact", "refresh", "refresh"),
-    *("rollback", "overwrite", "evolve", "expire", "vacuum", "index"),
+    *("rollback", "overwrite", "evolve", "expire", "vacuum", "index", "race", "race"),
 )
 
 
@@ -152,6 +153,15 @@ def take_step(
             table.maintenance.expire_snapshots(older_than=datetime.now(UTC), retain_last=4)
         case "vacuum":
             table.maintenance.vacuum(older_than=datetime.now(UTC) + timedelta(hours=1))
+        case "race":
+            other = pennon.open(table.snapshot.location)
+            with ThreadPoolExecutor(1) as pool:
+                refreshed = pool.submit(other.refresh_indexes)
+                for number in range(3):
+                    beside = drawn.choice(("append", "delete", "rollback", "compact"))
+                    take_step(table, beside, drawn, first + 300 * number, versions)
+                    versions.append(table.version)
+                refreshed.result()
         case "index":
             table.drop_index("v_idx")
             table.create_index("v", drawn.choice(["IVF_RQ", "IVF_SQ"]), "v_idx", min_bytes=0)

@@ -70,7 +70,7 @@ __all__ = [
     "check_is_main",
     "drop_dataset",
     "forget_opened",
-    "index_folders",
+    "index_files",
     "keep_opened",
     "leaf_failure",
     "leaf_indexes",
@@ -601,15 +601,19 @@ def _says_missing(error: Exception) -> bool:
     return is_not_found(error) or "no such file" in str(error).lower()
 
 
-def index_folders(uri: str, storage_options: Mapping[str, str] | None = None) -> set[str]:
-    """Name the segments of indexes, by their ids, of which a leaf has files.
+def index_files(uri: str, storage_options: Mapping[str, str] | None = None) -> dict[str, set[str]]:
+    """Name the files that a leaf has of each segment of an index, by the segment's id.
 
     Args:
         uri: The leaf.
         storage_options: Given to Lance.
     """
     session = LanceFileSession(uri, storage_options=lance_options(storage_options))
-    return {path.split("/")[1] for path in session.list(_INDICES)}
+    files: dict[str, set[str]] = {}
+    for path in session.list(_INDICES):
+        segment, _, name = path.removeprefix(f"{_INDICES}/").partition("/")
+        files.setdefault(segment, set()).add(name)
+    return files
 
 
 def leaf_indexes(dataset: lance.LanceDataset) -> tuple[LeafIndex, ...]:

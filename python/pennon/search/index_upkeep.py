@@ -27,7 +27,7 @@ from pennon.errors import (
     PennonError,
     WriteConflict,
 )
-from pennon.leaf.dataset import index_folders, leaf_indexes, leaves_at_once, open_own_leaf
+from pennon.leaf.dataset import index_files, leaf_indexes, leaves_at_once, open_own_leaf
 from pennon.leaf.write.leaf_commit import files_by_fragment
 from pennon.manifest import ManifestCommitted, Snapshot
 from pennon.manifest.commits.root_change import change_root
@@ -36,6 +36,7 @@ from pennon.planning import plan_scan
 from pennon.search.indexes import (
     INDEX_TYPES,
     build_segment,
+    has_files,
     index_on_main,
     indexed_column,
     is_of_kind,
@@ -329,8 +330,14 @@ class _Work:
             if is_of_kind(self.definition, one.kind) and one.columns == (name,)
         ]
         if own and self.is_thorough:
-            folders = index_folders(str(dataset.uri), snapshot.storage_options)
-            own = [one for one in own if one.uuid in folders]
+            files = index_files(str(dataset.uri), snapshot.storage_options)
+            has_addresses = not dataset.has_stable_row_ids  # without, no words are stored
+            definition = self.definition
+            own = [
+                one
+                for one in own
+                if has_files(definition, column if has_addresses else None, files.get(one.uuid))
+            ]
         return own
 
 

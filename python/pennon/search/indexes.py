@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -24,7 +24,7 @@ from pennon.leaf.read.metadata_columns import ROW_ID
 from pennon.manifest.format.properties import IndexDefinition
 from pennon.planning.binding.source_columns import resolve_column
 from pennon.predicate.dialect import DataFusion
-from pennon.search.text import store_words
+from pennon.search.text import store_words, stored_blocks
 from pennon.search.vectors import Metric, is_vector
 from pennon.spec.column_names import column_path
 from pennon.spec.schema import field_id_of
@@ -39,6 +39,7 @@ __all__ = [
     "INDEX_TYPES",
     "build_segment",
     "define_index",
+    "has_files",
     "index_on_main",
     "indexed_column",
     "is_of_kind",
@@ -253,6 +254,25 @@ def is_of_kind(definition: IndexDefinition, kind: str) -> bool:
     return kind.replace("_", "").upper() == definition.type.replace("_", "")
 
 
+def has_files(
+    definition: IndexDefinition, column: pa.Field | None, names: Collection[str] | None
+) -> bool:
+    """Whether a segment has the files of such an index.
+
+    Args:
+        definition: The index.
+        column: Its column in the table.
+        names: The files that are there; None for none.
+    """
+    if column is not None and names and _has_words(definition, column):
+        return bool(stored_blocks(names))
+    return bool(names)
+
+
+def _has_words(definition: IndexDefinition, column: pa.Field) -> bool:
+    return definition.type == "INVERTED" and _is_text(column.type)
+
+
 def stored_name(
     dataset: lance.LanceDataset, column: pa.Field, namespace_schema: pa.Schema
 ) -> str | None:
@@ -305,7 +325,7 @@ def build_segment(
         if definition.type == "INVERTED":
             # What was built lies in parts that no query reads before they are merged.
             segment = dataset.merge_existing_index_segments([segment])
-            if _is_text(column.type):
+            if _has_words(definition, column):
                 views = LeafViews(pa.schema([column, ROW_ID]), namespace_schema)
                 store_words(dataset, segment, views, storage_options)
     return replace(segment, name=definition.name) if segment.fragment_ids else None

@@ -26,16 +26,17 @@ from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
 
 from pennon.caching import Cache, storage_identity
 from pennon.caching.lance_sessions import lance_options
+from pennon.errors import IndexFilesMissing
 from pennon.execution import LeafRead, Relation, run_ahead
 from pennon.execution.batches import at_once
 from pennon.leaf import LeafSource, LeafViews
-from pennon.leaf.dataset import FIRST_DETACHED, leaf_failure, leaf_key
+from pennon.leaf.dataset import FIRST_DETACHED, leaf_failure, leaf_key, leaf_missing
 from pennon.leaf.read.metadata_columns import ROW_ID
 from pennon.search.nearest import nearest_found, read_found
 from pennon.search.search_plan import RELEVANCE, SCORE, Clause, HybridPlan, TextPlan, split_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     import lance
     import numpy.typing as npt
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     from pennon.caching import TableKey
 
-__all__ = ["best_rows", "store_words"]
+__all__ = ["best_rows", "store_words", "stored_blocks"]
 
 _SATURATION: Final = 1.2
 _OF_LENGTH: Final = 0.75
@@ -379,6 +380,22 @@ def store_words(
     _write_block(f"{folder}/{_STORED}_{number}", waiting, options)
 
 
+def stored_blocks(names: Collection[str]) -> int | None:
+    """Tell how many files of words of each kind a segment has; None where one is missing.
+
+    Args:
+        names: The names of its files.
+
+    Example:
+        >>> stored_blocks(["index.idx"]), stored_blocks(["words_1_0_docs.lance"])
+        (0, None)
+    """
+    own = {name for name in names if name.startswith(_STORED)}
+    count = len(own) // len(_KINDS)
+    expected = {f"{_STORED}_{number}_{kind}.lance" for number in range(count) for kind in _KINDS}
+    return count if own == expected else None
+
+
 def _write_block(path: str, batches: list[pa.RecordBatch], options: dict[str, str] | None) -> None:
     if not batches:
         return
@@ -437,18 +454,13 @@ def _of_segment(
         return kept
     options = relation.storage_options
     folder = f"_indices/{segment}"
-    try:
-        session = LanceFileSession(str(dataset.uri), storage_options=lance_options(options))
-        names = {path.rpartition("/")[2] for path in session.list(folder)}
-        number, blocks = 0, []
-        while f"{_STORED}_{number}_words.lance" in names:
-            blocks.append(_read_block(f"{dataset.uri}/{folder}/{_STORED}_{number}", options))
-            number += 1
-    except (OSError, ValueError) as error:
-        failure = leaf_failure(dataset, error)
-        if failure is None:
-            raise
-        raise failure from error
+    session = LanceFileSession(str(dataset.uri), storage_options=lance_options(options))
+    names = {path.rpartition("/")[2] for path in session.list(folder)}
+    count = stored_blocks(names)
+    if count is None:
+        raise leaf_missing(dataset, IndexFilesMissing)
+    path = f"{dataset.uri}/{folder}/{_STORED}"
+    blocks = [_read_block(f"{path}_{number}", options) for number in range(count)]
     if key is not None and blocks:
         _KEPT.keep(key, tuple(blocks))
     return tuple(blocks) or None
@@ -500,8 +512,14 @@ def _words(
 ) -> _Words:
     """Read what one leaf has, and leave out the rows that do not pass its filter."""
     words = _Words()
-    for block in _blocks(plan, relation, read):
-        words.add_block(block, plan.clauses)
+    try:
+        for block in _blocks(plan, relation, read):
+            words.add_block(block, plan.clauses)
+    except (OSError, ValueError) as error:  # of files of words
+        failure = leaf_failure(relation.opened(read).dataset, error)
+        if failure is None:
+            raise
+        raise failure from error
     if is_counted_only:
         words.hits.clear()
     if words.hits and read.residual is not None:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pennon.errors import LeafMissing, LeafTypeMismatch, PennonError, StorageFailure
 from pennon.leaf import LeafSource, LeafViews, forget_leaves, open_leaf
 from pennon.leaf.dataset import (
-    index_folders,
+    index_files,
     leaf_indexes,
     resolve_reference,
     side_by_side,
@@ -48,6 +48,7 @@ from pennon.manifest.format.column_statistics import (
 from pennon.manifest.format.properties import IndexDefinition
 from pennon.manifest.format.rows import TABLE
 from pennon.search.indexes import indexed_column, is_of_kind, stored_name
+from pennon.search.text import stored_blocks
 from pennon.spec import NamespaceSchema, PartitionSpec
 from pennon.spec.arrow_json import object_or_empty
 from pennon.spec.column_defaults import INITIAL_DEFAULT, initial_default
@@ -249,10 +250,11 @@ class LeafCheck:
         """The indexes of a leaf: their files, what they are of, what the manifest says of them."""
         where = f"leaf {row.object_id}"
         known = dataset.describe_indices()
-        folders = index_folders(str(dataset.uri), self.storage_options) if known else set()
+        files = index_files(str(dataset.uri), self.storage_options) if known else {}
         for index in known:
             mended = f"refresh_indexes of {index.name}"
-            if any(one.uuid not in folders for one in index.segments if one.base_id is None):
+            own = [one.uuid for one in index.segments if one.base_id is None]
+            if any(uuid not in files or stored_blocks(files[uuid]) is None for uuid in own):
                 problem = f"files of its index {index.name} are gone; {mended} builds it anew"
                 yield violation(_TRANSACTION, where, problem)
             definition = self.indexes.get(index.name)
@@ -262,8 +264,8 @@ class LeafCheck:
                 problem = f"its index {index.name} is none of the table's; drop_index takes it out"
                 yield warning(_INDEX, where, problem)
             elif not self._is_defined_so(definition, index, dataset):
-                own = f"is {index.index_type} of {', '.join(index.field_names)}"
-                problem = f"its index {index.name} {own}, not as defined; {mended} builds it anew"
+                kind = f"is {index.index_type} of {', '.join(index.field_names)}"
+                problem = f"its index {index.name} {kind}, not as defined; {mended} builds it anew"
                 yield warning(_INDEX, where, problem)
         recorded = indexes_in(row.metadata, row.read_version) if row.read_version else None
         if recorded is None:
