@@ -14,6 +14,7 @@ from pennon.search.search_functions import (
     METRICS_OF_RANKINGS,
     NearestJoin,
     check_zone,
+    search_details,
     search_table,
 )
 from pennon.search.search_plan import (
@@ -51,6 +52,7 @@ __all__ = [
     "plan_search",
     "plan_text",
     "refresh_indexes",
+    "search_details",
     "search_leaves",
     "search_table",
     "take",

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pennon.metadata_tables.metadata_table import SearchCall
     from pennon.search.search_plan import HybridPlan, TextPlan
 
-__all__ = ["METRICS_OF_RANKINGS", "NearestJoin", "check_zone", "search_table"]
+__all__ = ["METRICS_OF_RANKINGS", "NearestJoin", "check_zone", "search_details", "search_table"]
 
 METRICS_OF_RANKINGS: Final[Mapping[tuple[str, bool], Metric]] = {
     ("vector_l2_distance", True): Metric.L2,
@@ -251,12 +251,16 @@ def search_table(call: SearchCall, table: str, snapshot: Snapshot) -> MetadataTa
 
     def rows(_: Snapshot, selection: Selection) -> Iterator[pa.Table]:
         columns = tuple(name for name in selection.columns if name not in function.own)
-        yield function.rows(planned(**options | {"columns": columns}))
+        plan = whole()
+        if isinstance(plan, SearchPlan):
+            plan = _with_columns(plan, columns)
+        else:
+            plan = planned(**options | {"columns": columns})
+        yield function.rows(plan)
 
     def detail(_: Snapshot) -> str:
         plan = whole()
-        lines = explain_search(snapshot, plan) if isinstance(plan, SearchPlan) else ""
-        return "; ".join(lines.splitlines()[1:])
+        return search_details(snapshot, plan) if isinstance(plan, SearchPlan) else ""
 
     return MetadataTable(call.function, lambda _: whole().result_schema, rows, detail=detail)
 
@@ -268,22 +272,8 @@ def _table_of_first_rows(call: SearchCall, table: str, snapshot: Snapshot) -> Me
     column = given["vector_column"]
     names = snapshot.schema.arrow.names
 
-    def planned(columns: Sequence[str] | None = None) -> FirstRows:
-        search = plan_search(
-            snapshot,
-            given["query_vector"],
-            column=column,
-            k=given["num_results"],
-            where=call.where,
-            metric=Metric.L2,
-            exact=True,
-            columns=columns,
-            table=table,
-        )
-        return FirstRows(search, bool(is_nulls_first))
-
     def rows(_: Snapshot, selection: Selection) -> Iterator[pa.Table]:
-        yield first_rows(planned(selection.columns))
+        yield first_rows(FirstRows(_with_columns(plan, selection.columns), bool(is_nulls_first)))
 
     nothing = MetadataTable(call.function, lambda _: pa.schema([]), rows)
     if is_nulls_first is None or column not in names:
@@ -293,7 +283,16 @@ def _table_of_first_rows(call: SearchCall, table: str, snapshot: Snapshot) -> Me
         return nothing
     try:
         check_zone(snapshot, call.where, call.time_zone, table)
-        plan = planned().search
+        plan = plan_search(
+            snapshot,
+            given["query_vector"],
+            column=column,
+            k=given["num_results"],
+            where=call.where,
+            metric=Metric.L2,
+            exact=True,
+            table=table,
+        )
     except (
         PredicateNotEvaluable,
         QueryDimensionMismatch,
@@ -303,8 +302,22 @@ def _table_of_first_rows(call: SearchCall, table: str, snapshot: Snapshot) -> Me
         return nothing
     if plan.is_batch or plan.k > _MOST_FIRST or plan.has_default:
         return nothing
-    detail = "; ".join(explain_search(snapshot, plan).splitlines()[1:])
-    return MetadataTable(call.function, lambda _: plan.schema, rows, detail=lambda _: detail)
+    return MetadataTable(
+        call.function,
+        lambda _: plan.schema,
+        rows,
+        detail=lambda _: search_details(snapshot, plan),
+    )
+
+
+def _with_columns(plan: SearchPlan, columns: Sequence[str]) -> SearchPlan:
+    """Give fewer columns of the rows; what is planned once need not be planned for them."""
+    return replace(plan, schema=pa.schema([plan.schema.field(name) for name in columns]))
+
+
+def search_details(snapshot: Snapshot, plan: SearchPlan) -> str:
+    """Tell in one line what a search reads, as ``explain_search`` does in several."""
+    return "; ".join(explain_search(snapshot, plan).splitlines()[1:])
 
 
 def check_zone(snapshot: Snapshot, where: Sequence[str], time_zone: str, table: str) -> None:

@@ -176,7 +176,11 @@ def test_a_join_with_the_nearest_rows_is_that_of_spark(
         for chosen in (docs, f"(SELECT * FROM {docs} WHERE tenant IN ('t1', 't3') AND id > 20)"):
             ours = spark.sql(join.format(chosen, ranking))
             plain = spark.sql(join.format(chosen.replace(docs, "copied"), ranking))
-            assert "MapInArrow" in ours._jdf.queryExecution().toString()
+            partitions = 5 if chosen == docs else 2
+            assert (
+                f"{docs}; partitions: {partitions} of 5; by index: 0 leaves, 0 rows (none);"
+                f" row by row: {partitions} leaves"
+            ) in ours._jdf.queryExecution().toString()
             assert "MapInArrow" not in plain._jdf.queryExecution().toString()
             assert ours.collect() == plain.collect(), (ranking, chosen)
     # Both sides have columns of the same names.

@@ -370,10 +370,14 @@ class PlanNearest(TableRequest):
 
 @dataclass(frozen=True, slots=True)
 class PlanNearestReply:
-    """The join as PySpark's own function over Arrow batches: its pickle in Base64."""
+    """The join as PySpark's own function over Arrow batches: its pickle in Base64.
+
+    ``detail`` tells people what is searched.
+    """
 
     function: str
     python: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)

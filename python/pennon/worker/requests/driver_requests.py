@@ -49,6 +49,7 @@ from pennon.search import (
     NearestJoin,
     check_zone,
     plan_search,
+    search_details,
     search_table,
 )
 from pennon.search.vectors import is_vector
@@ -199,14 +200,14 @@ def plan_nearest(request: m.PlanNearest) -> m.PlanNearestReply:
         from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
         from pyspark.sql.types import StructType  # noqa: PLC0415
     except ImportError:
-        return m.PlanNearestReply("", "")
+        return m.PlanNearestReply("", "", "")
     token = TableToken.from_json(request.table)
     snapshot = snapshot_of(request.catalog, token)
     schema = snapshot.schema.arrow
     vector = schema.field(request.column) if request.column in schema.names else None
     metric = METRICS_OF_RANKINGS.get((request.function, request.distance))
     if vector is None or metric is None or not is_vector(vector.type):
-        return m.PlanNearestReply("", "")
+        return m.PlanNearestReply("", "", "")
     try:
         check_zone(snapshot, request.where, request.time_zone, token.name)
         plan = plan_search(
@@ -221,13 +222,17 @@ def plan_nearest(request: m.PlanNearest) -> m.PlanNearestReply:
             table=token.name,
         )
     except PredicateNotEvaluable:
-        return m.PlanNearestReply("", "")
+        return m.PlanNearestReply("", "", "")
     given = StructType.fromJson(request.schema)
     joined = to_arrow_schema(given, timezone=request.time_zone)
     join = NearestJoin(plan, token.name, request.keeps_unmatched, joined)
     pickled = CloudPickleSerializer().dumps((join, given))
     major, minor, *_ = sys.version_info
-    return m.PlanNearestReply(base64.b64encode(pickled).decode(), f"{major}.{minor}")
+    return m.PlanNearestReply(
+        base64.b64encode(pickled).decode(),
+        f"{major}.{minor}",
+        f"nearest {request.k:,} by {metric} of {token.name}; {search_details(snapshot, plan)}",
+    )
 
 
 def refuse_change(request: m.NamedTableRequest, change: str, advice: str) -> None:

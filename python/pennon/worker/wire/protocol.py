@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "87c78675c66b"
+PROTOCOL: Final = "6f1a1cad1df1"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

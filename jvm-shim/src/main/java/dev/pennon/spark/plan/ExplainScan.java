@@ -23,7 +23,7 @@ final class ExplainScan {
     List<PennonScan> scans = new ArrayList<>();
     PennonScan.listening(scans::add, planning);
     return scans.isEmpty()
-        ? Stream.of(Stream.of("", "scans", "none: no table is read; the rows are known or cached"))
+        ? Stream.of(Stream.of("", "scans", "none: the rows are known, cached or searched, as EXPLAIN shows"))
         : scans.stream().map(PennonScan::outline).flatMap(ExplainScan::report);
   }
 

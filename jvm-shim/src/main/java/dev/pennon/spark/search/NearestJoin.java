@@ -40,7 +40,7 @@ import scala.Option;
  */
 record NearestJoin(Expression query, AttributeReference vector) {
   /** The worker's answer: nothing where Spark has to compute the join. */
-  record PlanNearestReply(String function, String python) {}
+  record PlanNearestReply(String function, String python, String detail) {}
 
   /** The join in another form; the node itself where Spark has to compute it. */
   static LogicalPlan rewritten(LogicalPlan plan) {
@@ -103,7 +103,7 @@ record NearestJoin(Expression query, AttributeReference vector) {
     LogicalPlan left = new Project(sequence(asked), join.left());
     PythonUDF function =
         new PythonUDF(
-            "nearest",
+            reply.detail(), // which EXPLAIN shows
             new SimplePythonFunction(
                 Base64.getDecoder().decode(reply.function()),
                 new HashMap<>(),
