@@ -73,30 +73,12 @@ class Search(FoundRows):
 
     Args:
         snapshot: The table.
-        q: A vector, or several.
-        column: The column of vectors; None for the only one.
-        k: How many rows are found for each query, at most.
-        where: Spark SQL of one condition, which comes before k; None for all rows.
-        columns: The columns, in this order; None for all.
-        metric: How distances are measured; None for the column's own way.
-        exact: Whether no index is asked.
-        nprobes: How many parts of an index are looked into at least.
-        refine_factor: Of how many times k candidates of an index exact distances are computed.
-        ef: How many candidates an index that is a graph keeps.
+        planned: Plans the search.
         table: What errors call the table; None for its folder.
     """
 
     snapshot: Snapshot
-    q: object = field(compare=False, repr=False)
-    column: str | None = None
-    k: int = 10
-    where: str | None = None
-    columns: tuple[str, ...] | None = None
-    metric: str | None = None
-    exact: bool = False
-    nprobes: int | None = None
-    refine_factor: int | None = None
-    ef: int | None = None
+    planned: Callable[[], SearchPlan] = field(repr=False)
     table: str | None = None
 
     def plan(self) -> SearchPlan:
@@ -113,20 +95,7 @@ class Search(FoundRows):
             >>> points.search([0, 1], where="n = 1").plan().metric.value
             'l2'
         """
-        return plan_search(
-            self.snapshot,
-            self.q,
-            column=self.column,
-            k=self.k,
-            where=self.where,
-            metric=self.metric,
-            exact=self.exact,
-            nprobes=self.nprobes,
-            refine_factor=self.refine_factor,
-            ef=self.ef,
-            columns=self.columns,
-            table=self.table,
-        )
+        return self.planned()
 
     def explain(self) -> str:
         """Tell what is searched: leaves by index or row by row, rows in none, the filter before k.
@@ -256,20 +225,23 @@ class SearchedTable(OpenTable):
 
         Spec: "Partition Pruning", "Read Behavior".
         """
-        return Search(
-            self._snapshot_at(version),
+        snapshot = self._snapshot_at(version)
+        planned = partial(
+            plan_search,
+            snapshot,
             q,
-            column,
-            k,
-            where,
-            None if columns is None else as_names(columns),
+            column=column,
+            k=k,
+            where=where,
             metric=metric,
             exact=exact,
             nprobes=nprobes,
             refine_factor=refine_factor,
             ef=ef,
+            columns=None if columns is None else as_names(columns),
             table=self.name,
         )
+        return Search(snapshot, planned, self.name)
 
     def search_text(
         self,

@@ -184,19 +184,8 @@ def plan_search(
 ) -> SearchPlan:
     """Choose the leaves that can have the rows nearest to vectors, without opening one.
 
-    Args:
-        snapshot: The table.
-        q: A vector, or several.
-        column: The column that is searched; None for the only one that has vectors.
-        k: How many rows are found for each query, at most.
-        where: Conditions in Spark SQL that rows have to satisfy before the nearest are chosen.
-        metric: ``l2``, ``cosine``, ``dot`` or ``hamming``; None for that of the column's index.
-        exact: Whether no index is asked.
-        nprobes: How many parts of an index are looked into at least.
-        refine_factor: Of how many times k candidates of an index exact distances are computed.
-        ef: How many candidates a graph keeps.
-        columns: The columns of the rows; None for all.
-        table: What errors call the table; None for its folder.
+    The arguments are those of ``SearchedTable.search``, where ``where`` may be several conditions;
+    errors call the table ``table``, or by its folder.
 
     Raises:
         NotVectorColumn: The column has no vectors.
