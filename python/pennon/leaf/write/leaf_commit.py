@@ -284,6 +284,11 @@ def reindexed(
     given again, to other rows, and rows that were deleted are there again. So a segment covers only
     those fragments that have the files which it was built of, and no row that was deleted then.
 
+    Lance asks the index for all that its segments together cover: what a segment has of a fragment
+    that it does not cover comes as soon as another one covers that number. So a segment is left out
+    as a whole, and none goes for it, unless the numbers that it does not cover are never given
+    again.
+
     Args:
         dataset: The leaf at the version to build on.
         built: Segments whose files are there.
@@ -291,11 +296,6 @@ def reindexed(
         files: As ``files_by_fragment`` gave them of the version that they were built on.
     """
     now = files_by_fragment(dataset)
-    same = {
-        number
-        for number in files.keys() & now.keys()
-        if now[number].has_no_row_beyond(files[number])
-    }
     # Of an index in which a fragment is twice Lance can make no version.
     covered: dict[str, set[int]] = {}
     gone = []
@@ -308,12 +308,19 @@ def reindexed(
                 gone.append(Index(segment.uuid, index.name, fields, at, fragments, kind))
             else:
                 covered.setdefault(index.name, set()).update(fragments)
-    new = [
-        replace(one, fragment_ids=Bitmap(left))
-        for one in built
-        if (left := (same & {*one.fragment_ids}) - covered.get(one.name, set()))
-    ]
-    if not new and not gone:
+    new = []
+    for one in built:
+        named = {*one.fragment_ids}
+        same = {
+            number
+            for number in named & now.keys() & files.keys()
+            if now[number].has_no_row_beyond(files[number])
+        }
+        are_past = all(number < max(now, default=0) for number in named - now.keys())
+        is_whole = named & now.keys() == same and not same & covered.get(one.name, set())
+        if same and is_whole and are_past:
+            new.append(replace(one, fragment_ids=Bitmap(same)))
+    if (built and not new) or not (new or gone):
         return dataset
     return commit_operation(dataset, lance.LanceOperation.CreateIndex(new, gone), detached=True)
 
