@@ -66,8 +66,15 @@ def test_a_first_query_follows_few_requests(proxy: Proxy, bucket: Lake) -> None:
     lake = pennon.connect(bucket.root, storage_options=bucket._catalog.storage)
     proxy.delay(0.02)
     asked = asked_by(proxy, lambda: lake.load_table("shop.orders").scan("part = 3").to_arrow())
+    # Nothing that was read with other options is known: as in a new process.
+    stored = {**bucket._catalog.storage, "aws_virtual_hosted_style_request": "false"}
+    other = pennon.connect(bucket.root, storage_options=stored)
+    anew = asked_by(proxy, lambda: other.load_table("shop.orders").scan("part = 3").to_arrow())
     proxy.delay(0)
     assert in_sequence(asked) <= 6
+    # Of the root and of the table each the newest version, its manifest, its rows; then the leaf's.
+    assert in_sequence(anew) <= 8
+    assert kinds(anew)["LIST"] == 2
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import reduce
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import unquote, urlsplit
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
@@ -27,6 +27,7 @@ from pennon.errors import (
     WriteOptionNotSupported,
 )
 from pennon.manifest.dataset.storage import address, open_manifest
+from pennon.manifest.registered_location import stored_properties
 from pennon.settings import (
     EXECUTION,
     IMPLEMENTATION,
@@ -41,6 +42,9 @@ from pennon.settings import (
     catalog_options,
 )
 from pennon.streams.stream_start import STREAM_OPTIONS
+
+if TYPE_CHECKING:
+    import lance
 
 __all__ = [
     "ExecutionOptions",
@@ -554,15 +558,23 @@ def known_properties(
         name: Its parts.
         describe: Asks the catalog for them; None where it has no namespace of that name.
     """
-    key = _key(catalog, name)
-    if key is None:
+    opened = _root(catalog)
+    if opened is None:
         return describe(name)
+    manifest, root = opened
+
+    def described() -> Properties:
+        stored = None
+        if not catalog.is_local:  # the implementation asks for more than it answers
+            stored = stored_properties(manifest, root, name, catalog.storage)
+        return describe(name) if stored is None else stored
+
     # An answer of a version that comes in between is not asked for under this one again.
-    return _known.find(key, lambda: describe(name))
+    return _known.find(replace(root, detail=name), described)
 
 
-def _key(catalog: Catalog, name: tuple[str, ...]) -> TableKey | None:
-    """Make the key of a name at the newest version; None where there are no versions to tell."""
+def _root(catalog: Catalog) -> tuple[lance.LanceDataset, TableKey] | None:
+    """Open the newest version of the root; None where there are no versions to tell."""
     if catalog.implementation != _DIRECTORY:
         return None
     root = catalog.root
@@ -573,7 +585,7 @@ def _key(catalog: Catalog, name: tuple[str, ...]) -> TableKey | None:
     except (NamespaceHasNoManifest, StorageFailure):
         return None
     version, identity = int(manifest.version), version_identity(manifest)
-    return TableKey(root, version, identity, storage_identity(catalog.storage), tuple(name))
+    return manifest, TableKey(root, version, identity, storage_identity(catalog.storage))
 
 
 class WriteMode(StrEnum):

@@ -106,9 +106,19 @@ class Directory:
         # There without being made, as JDBC's clients begin in it; of a lake only read as well.
         self._default = (stated,) if stated else None
         self._check_root()
+        if catalog.is_local:
+            self._connect()
+
+    @property
+    def _client(self) -> Any:
+        """The implementation; on a store many questions are answered without it."""
+        return self._connect()
+
+    def _connect(self) -> Any:
+        catalog = self.catalog
         asked = catalog.name, catalog.implementation, storage_identity(catalog.namespace)
         key = TableKey(catalog.root, 0, "", storage_identity(catalog.storage), asked)
-        self._client = _CONNECTIONS.find(key, partial(_connect, catalog))
+        return _CONNECTIONS.find(key, partial(_connect, catalog))
 
     def namespaces(self, parent: Name) -> list[Name]:
         """List child namespaces, without those that are tables to Spark."""
@@ -218,7 +228,7 @@ class Directory:
     def find(self, identifier: Name) -> Registration | None:
         """Find a table by its name; None quickly when there is none."""
         self._check_root()
-        properties = known_properties(self.catalog, identifier, self._describe)
+        properties = known_properties(self.catalog, identifier, self._ask_for)
         if (registration := registered(self.catalog, identifier, properties)) is not None:
             return registration
         request = upstream.DescribeTableRequest(id=list(identifier))
@@ -312,6 +322,11 @@ class Directory:
         self._ask("drop", identifier, lambda: self._client.drop_namespace(request))
 
     def _describe(self, name: Name) -> Mapping[str, str] | None:
+        if not name or self.catalog.is_local:
+            return self._ask_for(name)
+        return known_properties(self.catalog, name, self._ask_for)
+
+    def _ask_for(self, name: Name) -> Mapping[str, str] | None:
         if not name:
             return {}
         request = upstream.DescribeNamespaceRequest(id=list(name))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pennon.spec.write_properties import OrderColumn
 
-__all__ = ["merged", "row_bytes"]
+__all__ = ["AT_ONCE", "merged", "row_bytes"]
 
 # Metrics of a query: rows and bytes scanned, time of its operators, bytes spilled.
 
@@ -288,17 +288,21 @@ def _sort_indices(keys: Sequence[KeyColumn]) -> pa.Array:
     return pc.sort_indices(table, sort_keys=list(zip(names, directions, strict=True)))
 
 
-_THREADS: Final = 8
+AT_ONCE: Final = 8
+"""So many leaves of a disk are read at a time."""
 _Item = TypeVar("_Item")
 _Done = TypeVar("_Done")
 
 
-def at_once(work: Callable[[_Item], _Done], items: Sequence[_Item]) -> Generator[_Done]:
-    """Do some work for each item, up to eight at a time.
+def at_once(
+    work: Callable[[_Item], _Done], items: Sequence[_Item], most: int = AT_ONCE
+) -> Generator[_Done]:
+    """Do some work for each item, several at a time: some to begin with, and more as they go.
 
     Args:
         work: Called by other threads; it must not call this function.
         items: What it is called with. Those that are far ahead of what was yielded wait.
+        most: How many at a time.
 
     Yields:
         What the work returned, in the order of the items.
@@ -313,13 +317,14 @@ def at_once(work: Callable[[_Item], _Done], items: Sequence[_Item]) -> Generator
     if len(items) < 2:  # noqa: PLR2004 - one item needs no thread
         yield from map(work, items)
         return
-    left = iter(items)
+    left, threads = iter(items), _threads(most)
     pending: deque[Future[_Done]] = deque()
     try:
-        pending.extend(_threads().submit(work, item) for item in islice(left, _THREADS))
+        pending.extend(threads.submit(work, item) for item in islice(left, max(AT_ONCE, most // 2)))
         while pending:
             done = pending.popleft().result()
-            pending.extend(_threads().submit(work, item) for item in islice(left, 1))
+            following = 1 + (len(pending) + 1 < most)
+            pending.extend(threads.submit(work, item) for item in islice(left, following))
             yield done
     finally:
         for future in pending:
@@ -327,5 +332,5 @@ def at_once(work: Callable[[_Item], _Done], items: Sequence[_Item]) -> Generator
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="leaf")
+def _threads(most: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(most, thread_name_prefix="leaf")

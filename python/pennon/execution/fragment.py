@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.execution.batches import AT_ONCE
 from pennon.leaf import KeptRows, LeafSource, LeafViews, open_leaf
+from pennon.leaf.dataset import leaves_at_once
 from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.leaf.read.row_keys import RowKeys
 from pennon.predicate.condition import and_all, operands
@@ -159,6 +161,11 @@ class Relation:
     order: tuple[OrderColumn, ...] = ()
     identity: str = ""
     keys: RowKeys | None = None
+
+    @property
+    def num_at_once(self) -> int:
+        """How many leaves are read side by side."""
+        return leaves_at_once(self.namespace, on_disk=AT_ONCE)
 
     def opened(self, leaf: LeafRead) -> LeafSource:
         """Open one of the leaves at its version."""

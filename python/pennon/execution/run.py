@@ -16,7 +16,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import InternalError, PredicateNotEvaluable, UnknownColumn
-from pennon.execution.batches import BatchStream, StreamWork, at_once, merged
+from pennon.execution.batches import (
+    AT_ONCE,
+    BatchStream,
+    StreamWork,
+    at_once,
+    merged,
+    row_bytes,
+)
 from pennon.execution.fragment import Fragment, LeafRead, LeafReading, Relation, read_by_lance
 from pennon.leaf import LeafViews
 from pennon.leaf.read.source import LEAF_BYTES
@@ -129,10 +136,11 @@ def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:
 # Reads several leaves concurrently for one reader: in order, within a bound in bytes.
 #
 # Opening a leaf and reading its first rows is mostly waiting, so a few threads do it ahead of the
-# reader. Each takes so many bytes of its leaf and leaves the rest to the reader: a small leaf is
-# there when its turn comes, a large one goes on streaming.
+# reader. Together they take so many bytes of their leaves and leave the rest to the reader: a small
+# leaf is there when its turn comes, a large one goes on streaming.
 
-_BEGUN_BYTES: Final = 8 << 20
+_BEGUN_BYTES: Final = 64 << 20
+_SMALL_BYTES: Final = 1 << 20
 _REFUSED: Final = "Invalid user input"
 _ROWS_AHEAD: Final = "rows"
 _HOLDS: Final = "holds"
@@ -177,21 +185,26 @@ class _Way:
 
 
 def _batches(relation: Relation, ways: Mapping[str | None, _Way]) -> Iterator[pa.RecordBatch]:
-    for begun, rest in at_once(partial(_begin, relation, ways), relation.leaves):
+    scans = [_scan_ahead(relation, ways[leaf.residual], leaf) for leaf in relation.leaves]
+    yield from _begun_ahead(scans, relation.num_at_once)
+
+
+def _begun_ahead(scans: Sequence[Iterator[pa.RecordBatch]], most: int) -> Iterator[pa.RecordBatch]:
+    """Give the rows of one scan after the other; some are begun before their turn."""
+    for begun, rest in at_once(partial(_begin, _BEGUN_BYTES // most), scans, most):
         yield from begun
         yield from rest
 
 
 def _begin(
-    relation: Relation, ways: Mapping[str | None, _Way], leaf: LeafRead
+    most_bytes: int, batches: Iterator[pa.RecordBatch]
 ) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch]]:
-    batches = _scan_ahead(relation, ways[leaf.residual], leaf)
     begun: list[pa.RecordBatch] = []
     num_bytes = 0
     for batch in batches:
         begun.append(batch)
         num_bytes += batch.nbytes
-        if num_bytes >= _BEGUN_BYTES:
+        if num_bytes >= most_bytes:
             break
     return begun, batches
 
@@ -199,7 +212,12 @@ def _begin(
 def _scan_ahead(relation: Relation, way: _Way, leaf: LeafRead) -> Iterator[pa.RecordBatch]:
     try:
         source, reading = relation.opened(leaf), way.reading
-        batches = source.batches(reading.views, reading.residual, fragments=leaf.fragments)
+        batches = source.batches(
+            reading.views,
+            reading.residual,
+            fragments=leaf.fragments,
+            num_at_once=max(1, relation.num_at_once // AT_ONCE),
+        )
         if way.query is None:
             yield from batches
             return
@@ -262,7 +280,7 @@ def _scan(relation: Relation) -> BatchStream:
     views = LeafViews(relation.schema, relation.namespace_schema)
     work = StreamWork()
     if relation.order:
-        opened = at_once(relation.opened, relation.leaves)
+        opened = at_once(relation.opened, relation.leaves, relation.num_at_once)
         pieces = list(_fragments_of(zip(relation.leaves, opened, strict=True)))
         streams = [
             source.batches(
@@ -279,7 +297,7 @@ def _scan(relation: Relation) -> BatchStream:
     kept = relation.kept_rows(views)
     known = [_known(leaf, kept) for leaf in relation.leaves]
     unknown = [leaf for leaf, rows in zip(relation.leaves, known, strict=True) if rows is None]
-    opened = at_once(relation.opened, unknown)
+    opened = at_once(relation.opened, unknown, relation.num_at_once)
     scans = [
         _keeping(
             leaf,
@@ -296,7 +314,15 @@ def _scan(relation: Relation) -> BatchStream:
         else _counted(rows, views.schema, work)
         for leaf, rows in zip(relation.leaves, known, strict=True)
     ]
-    return BatchStream(views.schema, coalesced(chain.from_iterable(scans)), work)
+    is_ahead = "://" in relation.namespace and all(map(partial(_is_small, relation), unknown))
+    batches = _begun_ahead(scans, relation.num_at_once) if is_ahead else chain.from_iterable(scans)
+    return BatchStream(views.schema, coalesced(batches), work)
+
+
+def _is_small(relation: Relation, leaf: LeafRead) -> bool:
+    """Whether a leaf of a store is waited for longer than its rows take to come."""
+    num_bytes = None if leaf.num_rows is None else leaf.num_rows * row_bytes(relation.schema.types)
+    return num_bytes is not None and num_bytes <= _SMALL_BYTES
 
 
 def _known(leaf: LeafRead, kept: KeptRows | None) -> pa.RecordBatch | None:

@@ -41,6 +41,8 @@ HELD_BYTES: Final = 64 << 20
 SMALL_BYTES: Final = 4 << 20
 TINY_BYTES: Final = LEAF_BYTES
 _MOST_CONDITIONS: Final = 16
+# Together they hold what is held of a relation.
+_MOST_AT_ONCE: Final = 16
 # Columns that are fetched late for more than one row of so many had better be read as they come.
 _FEW: Final = 8
 
@@ -110,6 +112,7 @@ class _Reader:
         self._relation = relation
         self._work = work
         self._left = HELD_BYTES
+        self._most = min(relation.num_at_once, _MOST_AT_ONCE)
         plain = LeafReading(LeafViews(relation.schema, relation.namespace_schema))
         self._ways: dict[str | None, LeafReading] = {None: plain}
         residuals = dict.fromkeys(leaf.residual for leaf in relation.leaves)
@@ -129,7 +132,7 @@ class _Reader:
         others: list[LeafRead] = []
         kept = [self._find(leaf) for leaf in leaves]
         unknown = [leaf for leaf, rows in zip(leaves, kept, strict=True) if rows is None]
-        read = at_once(self._small, unknown)
+        read = at_once(self._small, unknown, self._most)
         for leaf, known in zip(leaves, kept, strict=True):
             rows = known or next(read)
             if rows is None or not self._hold(rows):
@@ -157,7 +160,8 @@ class _Reader:
         rest = filtered[1:]
         if 2 * first.num_bytes * len(rest) <= self._left:
             bound = min(self._left, max(SMALL_BYTES, 4 * first.num_bytes))
-            read = at_once(partial(self._filtered, most_bytes=bound), rest)
+            work = partial(self._filtered, most_bytes=bound)
+            read = at_once(work, rest, self._most)
         elif self.keeps_many:
             return [*others, *rest]
         else:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.caching.lance_sessions import near
 from pennon.errors import NamespaceHasNoManifest, WriteConflict
 from pennon.manifest.dataset.select import select
 from pennon.manifest.dataset.storage import (
@@ -29,10 +30,13 @@ from pennon.manifest.format.properties import SCHEMA, runtime_properties
 from pennon.manifest.format.rows import NAMESPACE, PARTITION_PREFIX, TABLE
 from pennon.manifest.snapshot import Snapshot
 from pennon.predicate.dialect import DataFusion
+from pennon.spec.arrow_json import object_or_empty
 from pennon.spec.column_names import python_rows
 
 if TYPE_CHECKING:
     import lance
+
+    from pennon.caching import TableKey
 
 __all__ = [
     "change_properties",
@@ -43,6 +47,7 @@ __all__ = [
     "namespace_properties",
     "rename_registration",
     "row_of_leaf",
+    "stored_properties",
     "take_plain_name",
 ]
 
@@ -161,6 +166,38 @@ def is_registered(
     rows = manifest.to_table(columns=["metadata"], filter=is_named)
     texts = rows["metadata"].to_pylist()
     return any(json.loads(text or "{}").get("location") == location for text in texts)
+
+
+def stored_properties(
+    manifest: lance.LanceDataset,
+    key: TableKey,
+    name: Sequence[str],
+    storage_options: StorageOptions,
+) -> dict[str, str] | None:
+    """Read the properties of a namespace in a manifest on a store, which is asked for little.
+
+    Args:
+        manifest: That of a directory namespace at a version.
+        key: The directory namespace at that version.
+        name: The parts of the name below it.
+        storage_options: Given to Lance.
+
+    Returns:
+        None where the manifest has no such namespace, or cannot be read like this.
+    """
+    condition = exp.and_(
+        _is_named(SEPARATOR.join(name)), exp.column("object_type").eq(_text(NAMESPACE))
+    )
+    try:
+        rows = near(manifest, key, storage_options).to_table(
+            columns=["metadata"], filter=condition.sql(dialect=DataFusion)
+        )
+    except (OSError, ValueError):  # who asks the implementation is told what is wrong
+        return None
+    texts = rows["metadata"].to_pylist()
+    if len(texts) != 1:
+        return None
+    return {key: str(value) for key, value in object_or_empty(texts[0]).items()}
 
 
 def change_properties(
