@@ -33,15 +33,15 @@ def test_an_append_sends_few_requests_for_each_partition(proxy: Proxy, bucket: L
     table = bucket.create_table("shop.orders", SCHEMA, partition_by=["part"])
     made = asked_by(proxy, lambda: table.append(rows(PARTS)))
     # The folder is listed; a file of rows, and the two that Lance writes for a commit.
-    assert len(made) <= 4 * PARTS + 20
+    assert len(made) <= 4 * PARTS + 16
     again = asked_by(proxy, lambda: table.append(rows(PARTS)))
-    assert len(again) <= 4 * PARTS + 19  # one of them asks whether the files are there
+    assert len(again) <= 4 * PARTS + 15  # one of them asks whether the files are there
     forget_opened()
     opened = asked_by(proxy, lambda: table.append(rows(PARTS)))
-    assert len(opened) <= 5 * PARTS + 24
+    assert len(opened) <= 5 * PARTS + 22
     by_itself = asked_by(proxy, lambda: table.append(rows(1)))
-    assert len(by_itself) <= 23
-    assert in_sequence(by_itself) <= 21
+    assert len(by_itself) <= 21
+    assert in_sequence(by_itself) <= 19
 
 
 def test_a_query_asks_for_what_changed_alone(proxy: Proxy, bucket: Lake) -> None:

@@ -449,6 +449,8 @@ def _bytes_of(dataset: lance.LanceDataset) -> int | None:
 # done within the minute, or where tables may be made anew in one place.
 
 _MOST_STEPS: Final = 8
+# The table property (``pennon.settings``) by which expired versions go sooner than others.
+_WRITER_GRACE: Final = "history.expire.writer-grace-ms"
 _LISTED_SECONDS: Final = 900
 _COMPARED_SECONDS: Final = 60
 
@@ -476,6 +478,8 @@ def saw_newest(
     storage_options: Mapping[str, str] | None,
     dataset: lance.LanceDataset,
     asked_at: float,
+    *,
+    is_own: bool = False,
 ) -> None:
     """Remember the newest version of a dataset on a store.
 
@@ -483,12 +487,15 @@ def saw_newest(
         uri: The dataset.
         storage_options: Given to Lance.
         dataset: The version, which nobody commits on top of.
-        asked_at: Before it was asked for, by the monotonic clock.
+        asked_at: Before it was asked for, or committed, by the monotonic clock.
+        is_own: Whether this process has committed it.
     """
     # Where a service beside the store keeps the versions, the store need not know of the newest.
     scheme, is_url, _ = uri.partition("://")
-    if is_url and "+" not in scheme and VENDED not in (storage_options or {}):
-        _NEWEST.keep(_newest_key(uri, storage_options), _Newest(dataset, asked_at))
+    is_kept = not any(key.endswith(_WRITER_GRACE) for key in dataset.metadata)
+    if is_url and "+" not in scheme and VENDED not in (storage_options or {}) and is_kept:
+        compared_at = asked_at if is_own else -math.inf
+        _NEWEST.keep(_newest_key(uri, storage_options), _Newest(dataset, asked_at, compared_at))
 
 
 def newest_seen(

@@ -34,14 +34,14 @@ from lance.fragment import FragmentMetadata
 from sqlglot import exp
 
 from pennon.caching import version_identity
-from pennon.caching.lance_sessions import lance_options
+from pennon.caching.lance_sessions import lance_options, saw_newest
 from pennon.errors import CommitGivenUp, InternalError
 from pennon.manifest.dataset.select import (
     carry_sequence_numbers,
     last_sequence_numbers,
     version_row_ids,
 )
-from pennon.manifest.dataset.storage import is_conflict, storage_failure
+from pennon.manifest.dataset.storage import is_conflict, manifest_uri, storage_failure
 from pennon.manifest.format.column_statistics import (
     COLUMN_STATISTICS,
     COUNTED_VERSION,
@@ -365,7 +365,7 @@ def commit_leaves(
 
     Spec: "Commit Behavior".
     """
-    base = open_commit_base(snapshot)
+    base, began = open_commit_base(snapshot), time.monotonic()
     if not changes and not removed:
         return ManifestCommitted(snapshot.version)
     try:
@@ -390,6 +390,8 @@ def commit_leaves(
         made = _keep_what_is_known(snapshot, base, rows.table, removed)
         if keep_small(base):
             _keep_beyond_merge(made, base)
+        uri, options = manifest_uri(snapshot.location), snapshot.storage_options
+        saw_newest(uri, options, base, began, is_own=True)
     except (OSError, RuntimeError, ValueError) as error:  # the commit stands; the next one reads
         _LOG.warning("what was written to %s is not kept: %s", base.uri, error)
     return committed

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Self
 import lance
 import pyarrow as pa
 
-from pennon.caching.lance_sessions import lance_options
+from pennon.caching.lance_sessions import lance_options, saw_newest
 from pennon.errors import (
     InternalError,
     ManifestNotRepairable,
@@ -346,7 +346,7 @@ def create(
     Spec: "Metadata Definition", "Manifest Table Schema".
     """
     spec.check(schema)
-    specs = {spec.spec_version: spec}
+    began, specs = time.monotonic(), {spec.spec_version: spec}
     metadata = root_metadata(schema, specs, properties or {}, strong=strong, comment=comment)
     arrow = manifest_schema(specs, strong=strong)
     rows = table_of_rows([ManifestRow(str(ObjectId(spec.spec_version)), NAMESPACE)], arrow)
@@ -361,7 +361,8 @@ def create(
         if is_conflict(error):
             raise NamespaceExists(location=location) from error
         raise storage_failure("create", location, error) from error
-    return Snapshot.open(location, manifest.version, storage_options=storage_options)
+    saw_newest(manifest_uri(location), storage_options, manifest, began, is_own=True)
+    return Snapshot.open(location, storage_options=storage_options)
 
 
 def _first_version(

@@ -32,7 +32,6 @@ from pennon.errors import (
     StorageFull,
     TableNotFound,
 )
-from pennon.settings import WRITER_GRACE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -486,8 +485,7 @@ def _newest(
     if seen is not None:
         return seen
     dataset = _open(location, None, storage_options, is_read_only=True)
-    if not any(key.endswith(WRITER_GRACE.name) for key in dataset.metadata):
-        saw_newest(uri, storage_options, dataset, asked_at)
+    saw_newest(uri, storage_options, dataset, asked_at)
     return dataset
 
 
