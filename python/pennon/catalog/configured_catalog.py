@@ -247,7 +247,8 @@ def quoted(part: str) -> str:
 
 def is_path(name: str) -> bool:
     """Whether a name is a path or URL and no name of the catalog."""
-    return name.startswith(("/", _FILE)) or "://" in name
+    scheme, is_url, _ = name.partition("://")
+    return name.startswith(("/", _FILE)) or bool(is_url and "`" not in scheme)
 
 
 def is_local(place: str) -> bool:

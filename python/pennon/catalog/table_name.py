@@ -141,8 +141,8 @@ def parts_of(catalog: Catalog, name: str) -> tuple[str, ...]:
         ('shop', 'my orders')
         >>> parts_of(Catalog("lance", "/lake"), "/data/orders/")
         ('/data/orders',)
-        >>> parts_of(Catalog("lance", "/lake"), "lance.`/data/orders`")
-        ('/data/orders',)
+        >>> parts_of(Catalog("lance", "/lake"), "lance.`s3://data/orders`")
+        ('s3://data/orders',)
     """
     if is_path(name):
         return _of_path(name)
