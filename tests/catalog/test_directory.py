@@ -127,6 +127,9 @@ def test_a_table_whose_name_a_namespace_has_is_told_so(catalog: Catalog) -> None
         Directory(catalog).registration(("shop",))
     with pytest.raises(TableNotFound, match=r"table lance\.shops: there are no tables"):
         Directory(catalog).registration(("shops",))
+    create(catalog, "shop", "orders")
+    with pytest.raises(TableNotFound, match=r"table lance\.orders: did you mean shop\.orders\."):
+        Directory(catalog).registration(("orders",))
 
 
 def test_a_partitioned_namespace_is_a_table_here_and_a_namespace_there(catalog: Catalog) -> None:
@@ -419,9 +422,11 @@ def test_a_plain_dataset_gets_a_name_below_the_root_alone(tmp_path: Path, catalo
     made = pennon.create(f"{catalog.root}/parted", rows.schema)
     made.append(rows)
     leaf = next(Path(made.location).glob("*$dataset"))
-    for path in (str(tmp_path / "elsewhere"), "folder/inside", str(leaf)):
+    for path in (str(tmp_path / "elsewhere"), "folder/inside"):
         with pytest.raises(RegistrationRefused, match="has to be right below the root"):
             register_table(catalog, ("shop", "far"), path)
+    with pytest.raises(PathNotTable, match="it is a partition of the table"):
+        register_table(catalog, ("shop", "far"), str(leaf))
     with pytest.raises(RegistrationRefused, match="manifest of a namespace"):
         register_table(catalog, ("shop", "far"), "__manifest")
     with pytest.raises(RegistrationRefused, match="has its name in a namespace"):

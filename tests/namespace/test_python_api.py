@@ -20,6 +20,7 @@ from pennon.errors import (
     DefaultNotOfType,
     NamespacePinned,
     NotWholePartitions,
+    PathNotTable,
     RowsNotUnderstood,
     TransformSyntax,
     WriteColumnUnknown,
@@ -354,6 +355,17 @@ def test_a_plain_dataset_is_read_and_written(tmp_path: Path) -> None:
     assert ids(table.scan("id > 2").to_arrow()) == [3, 4, 5]
     table.overwrite([{"id": 9, "customer": None}])
     assert ids(lance.dataset(path).to_table()) == [9]
+
+
+def test_a_partition_is_no_table_of_its_own(tmp_path: Path) -> None:
+    table = pennon.create(tmp_path / "t", rows(5).schema, ["customer"])
+    table.append(rows(5))
+    partition = f"{table.location}/{table.scan().plan().partitions[0].location}"
+    with pytest.raises(PathNotTable, match=f"it is a partition of the table {table.location}, "):
+        pennon.open(partition)
+    # Where the newest version of each partition counts, any client may read and write it.
+    table.maintenance.set_transaction_mode("weak")
+    assert pennon.open(partition).scan().count_rows() > 0
 
 
 def test_what_is_shown_is_one_line(table: PartitionedNamespace) -> None:

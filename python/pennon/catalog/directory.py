@@ -56,6 +56,8 @@ _PLACES: Final[Cache[tuple[str, float]]] = Cache(
 )
 _NOT_STARTED = (ValueError, ImportError, AttributeError, TypeError)
 _PAGE = 1000
+# Namespaces that are searched for the sake of a message.
+_MOST_SEARCHED: Final = 20
 _WHEN_MADE = "Set them in CREATE NAMESPACE … WITH DBPROPERTIES"
 
 Name = tuple[str, ...]
@@ -395,7 +397,15 @@ class Directory:
             return f"there is no namespace {self.catalog.full_name(parent)}, {near}"
         if self._describe(identifier) is not None:
             return "it is a namespace"
+        below = [] if parent else self._tables_of_name(identifier[-1])
+        if below:
+            return f"did you mean {' or '.join(below)}"
         return near_names(identifier[-1], self.tables(parent), "tables")
+
+    def _tables_of_name(self, name: str) -> list[str]:
+        """Give the tables of a name in the first namespaces, where it was asked for without one."""
+        namespaces = self.namespaces(())[:_MOST_SEARCHED]
+        return [".".join((*above, name)) for above in namespaces if name in self.tables(above)]
 
     def _check_root(self) -> None:
         if not self.catalog.is_local:

@@ -28,6 +28,8 @@ from pennon.errors import (
     ChangeKeyMissing,
     ChangeRangeReversed,
     NamespaceHasNoManifest,
+    PathNotTable,
+    PennonError,
     TableFilesGone,
     TableMadeAnew,
     TableNotFound,
@@ -161,7 +163,7 @@ def load(
     Raises:
         TableNotFound: There is none.
         TableFilesGone: There is one, and its folder is gone.
-        PathNotTable: The path holds something else.
+        PathNotTable: The path holds something else, or a partition of a table.
         TableVersionNotFound: There is no such tag, or a plain dataset lacks the version.
     """
     timestamp = None
@@ -174,6 +176,8 @@ def load(
         if snapshot is None:
             makes = "CREATE TABLE makes one, or save() in mode error or ignore"
             raise TableNotFound(table=location, near=f"nothing readable is there: {makes}")
+        if not snapshot.layout.has_manifest:
+            _check_no_partition(location, catalog.storage)
         return Table(location, identifier, snapshot)
     newest: Future[Snapshot] | None = None
     if version is None and timestamp is None:
@@ -199,6 +203,21 @@ def load(
         why = f"the catalog names {registration.location}, and no dataset is there"
         raise TableNotFound(table=name, near=why)
     return Table(name, identifier, opened, catalog.is_below_root(opened.location))
+
+
+def _check_no_partition(location: str, storage: Mapping[str, str]) -> None:
+    """Refuse a partition as a table of its own: its newest version is not what the table reads."""
+    above, _, folder = location.rstrip("/").rpartition("/")
+    try:
+        table = open_snapshot(above, None, None, storage)
+        if not (table.layout.records_commits and table.is_strong):
+            return
+        folders = table.leaves().table["location"].to_pylist()
+    except (PennonError, OSError, ValueError):  # no table, or none that can be read
+        return
+    if folder in folders:
+        why = f"it is a partition of the table {above}, which says what version of it is read"
+        raise PathNotTable(path=location, why=why)
 
 
 def _registered_and_opened(
