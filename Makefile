@@ -75,7 +75,7 @@ test-store: $(INSTALLED) $(JAR) ## catalog, DDL, joins, evolution, writes, strea
 
 test-deployments: $(INSTALLED) $(JAR) ## each setting and neighbour of a session, beside Parquet; Iceberg's and Delta's jars; a cluster whose executors are killed; YARN; a store that is lost
 	@$(BIN)/python -m tests.deployments.matrix $(ARGS)
-	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py tests/deployments/dbt_runs.py tests/deployments/notebooks.py
+	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py tests/deployments/dbt_runs.py tests/deployments/notebooks.py tests/deployments/typing_runs.py
 
 test-fast: $(INSTALLED) ## test values alone (specs, predicates, plans, keys, expressions), without what is slow: no Java
 	@$(BIN)/python -m pytest $(VALUE_TESTS) -m "not spark and not slow"
