@@ -1,9 +1,6 @@
 """Every snippet of README and docs/ runs as it stands, in a folder that starts empty.
 
-Left out are those of docs/layouts.md, which are about folders of other programs
-(tests/maintenance has them), the copies from Iceberg and Delta (`iceberg_job.py` and `delta_job.py`
-in tests/deployments make them), and the clusters of docs/deployment.md but for standalone
-(tests/spark/deployments/test_submitted.py, tests/deployments/standalone.py).
+What runs those that need more than Spark, or why nothing does: `ELSEWHERE` in document_snippets.py.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests import import_picture
-from tests.document_snippets import commands, snippets
+from tests.document_snippets import ELSEWHERE, commands, elsewhere, snippets
 from tests.separate_process import ENVIRONMENT
 
 from pennon.catalog.upstream.namespace_alias import IMPLEMENTATION
@@ -63,23 +60,31 @@ def test_every_document_has_its_place_on_the_site() -> None:
     assert [path.name for path in DOCUMENTS[1:] if f": {path.name}\n" not in site] == []
 
 
+def test_every_snippet_runs_or_it_is_said_where_or_why_not() -> None:
+    others = [
+        (document.name, snippet.text.split("\n")[0], elsewhere(document, snippet))
+        for document in DOCUMENTS
+        for snippet in snippets(document)
+        if not snippet.runs
+    ]
+    assert [other for other in others if other[2] is None] == []
+    assert {key for _, _, key in others} == {*ELSEWHERE}
+    tests = [re.findall(r"tests/[\w/]+\.py", told) for told in ELSEWHERE.values()]
+    assert [path for some in tests for path in some if not (ROOT / path).is_file()] == []
+
+
 @pytest.mark.slow
 def test_snippets_of_sql_and_python_run(tmp_path: Path) -> None:
-    left_out = {"layouts.md", "deployment.md"}
-    documents = [
-        str(path)
-        for path in DOCUMENTS
-        if path.name not in left_out and any(snippets(path, "python", "sql"))
-    ]
-    assert len(documents) >= 7
+    documents = [str(path) for path in DOCUMENTS if any(snippet.runs for snippet in snippets(path))]
+    assert len(documents) >= 9
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "document_snippets.py"), *documents],
+        [sys.executable, "-m", "tests.document_snippets", *documents],
         capture_output=True,
         text=True,
         check=False,
         timeout=900,
         cwd=tmp_path,
-        env=ENVIRONMENT,
+        env=ENVIRONMENT | {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"},
     )
     ran = [line for line in done.stdout.splitlines() if line.startswith("ran ")]
     assert len(ran) == len(documents), f"{ran}\n{done.stderr[-3000:]}"

@@ -1,44 +1,49 @@
 """dbt on a lake with the macros of ``dbt/``: over the Thrift server, and in a session of its own.
 
-dbt is fetched, as its users install it. Run by ``make test-deployments``.
+Its files are those of docs/dbt.md, with other addresses. dbt is fetched, as its users install it.
+Run by ``make test-deployments``.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from benchmarks.fetched import virtual_environment
+from tests.document_snippets import snippets
 from tests.separate_process import ENVIRONMENT, ROOT, serving
 
 import pennon
-from pennon.session import spark_conf
 
 DBT = ("dbt-core==1.11.16", "dbt-spark[PyHive]==1.11.0")
 PROJECT = Path(__file__).parent / "dbt_project"
+PAGE = snippets(ROOT / "docs" / "dbt.md")
+THRIFT, PACKAGES, _, STATED, SESSION = [part.text for part in PAGE if part.language == "yaml"]
+*SETTINGS, BUILD = next(part.text for part in PAGE if "mkdir" in part.text).splitlines()
 
 
 class Project:
     """A project of dbt in a folder of its own, and the lake that it fills."""
 
-    def __init__(
-        self, programs: Path, folder: Path, lake: Path, target: Mapping[str, object]
-    ) -> None:
+    def __init__(self, programs: Path, folder: Path, lake: Path, profile: str) -> None:
         self.programs, self.folder, self.root = programs, folder, lake
+        self.environment = {
+            "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
+            "PENNON_PYTHON": sys.executable,
+        }
         shutil.copytree(PROJECT, folder)
-        outputs = {"dev": {"type": "spark", "schema": "shop", "threads": 2, **target}}
-        profiles = {"shop": {"target": "dev", "outputs": outputs}}
-        # JSON is YAML.
-        (folder / "profiles.yml").write_text(json.dumps(profiles))
-        packages = {"packages": [{"local": str(ROOT / "dbt")}]}
-        (folder / "packages.yml").write_text(json.dumps(packages))
+        (folder / "profiles.yml").write_text(profile)
+        (folder / "packages.yml").write_text(PACKAGES.replace("../pennon/dbt", str(ROOT / "dbt")))
+        own = folder / "dbt_project.yml"
+        own.write_text(STATED + own.read_text())
 
     def dbt(self, *arguments: str, fails: bool = False) -> str:
         done = subprocess.run(
@@ -48,8 +53,7 @@ class Project:
             text=True,
             check=False,
             timeout=600,
-            env=ENVIRONMENT
-            | {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "PENNON_PYTHON": sys.executable},
+            env=ENVIRONMENT | self.environment,
         )
         assert (done.returncode != 0) == fails, done.stdout[-6000:] + done.stderr[-2000:]
         return done.stdout
@@ -72,23 +76,27 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]
     programs = virtual_environment("dbt", *DBT)
     if programs is None:
         pytest.skip("dbt cannot be had here")
-    folder, lake = tmp_path / "project", tmp_path / "lake"
+    folder = tmp_path / "project"
     if request.param == "thrift":
-        with serving("thrift", lake) as port:
-            thrift = {"method": "thrift", "host": "127.0.0.1", "port": port}
-            yield Project(programs, folder, lake, thrift)
+        with serving("thrift", tmp_path / "lake") as port:
+            profile = THRIFT.replace("port: 10000", f"port: {port}")
+            yield Project(programs, folder, tmp_path / "lake", profile)
         return
     site = Path(sysconfig.get_path("purelib", vars={"base": str(programs.parent)}))
     # Behind dbt's own packages: pyspark and what Pennon needs.
     (site / "pennon.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ROOT / 'python'}\n")
-    begin = {
-        "spark.sql.defaultCatalog": "lance",
-        "spark.sql.catalog.lance.defaultNamespace": "default",
-        "spark.master": "local[2]",
-    }
-    conf = spark_conf(str(lake), "lance") | begin
-    session = {"method": "session", "host": "NA", "server_side_parameters": conf}
-    yield Project(programs, folder, lake, session)
+    made = Project(programs, folder, folder / "lake", SESSION)
+    place = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run(
+        ["sh", "-e", "-c", "\n".join(SETTINGS)],
+        cwd=folder,
+        check=True,
+        env=ENVIRONMENT | {"PATH": place},
+    )
+    variable, _, command = BUILD.partition(" ")
+    assert command == "dbt build"
+    made.environment |= dict([variable.split("=")])
+    yield made
 
 
 def test_dbt_builds_changes_and_documents_a_lake(project: Project) -> None:

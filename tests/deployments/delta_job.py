@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 from tests.deployments.neighbour_session import (
     check_joins_across,
     check_merges_across,
+    check_migration,
     neighbour_session,
     rows_of,
 )
@@ -86,6 +88,10 @@ def _check_pennon(spark: SparkSession, *, is_last: bool) -> None:
     assert "PARTITIONED BY (days(day)" in spark.sql("SHOW CREATE TABLE lance.db.t").head()[0]
     assert spark.sql("SELECT count(*) FROM lance.db.t VERSION AS OF 2").head()[0] == 0
     check_joins_across(spark, "t", "day")
+    clicks = spark.sql("SELECT id, CAST(day AS TIMESTAMP) AS ts FROM t")
+    place = f"{Path.cwd()}/clicks"
+    clicks.write.format("delta").save(place)
+    check_migration(spark, "Delta", f"delta.`{place}`", "lance.shop.clicks")
     for statement in ("OPTIMIZE lance.db.t", "VACUUM lance.db.t", "DESCRIBE HISTORY lance.db.t"):
         # Delta reads these first where it is named last.
         refused = _refusal(spark, statement)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tests.deployments.neighbour_session import (
     check_joins_across,
     check_merges_across,
+    check_migration,
     neighbour_session,
     rows_of,
 )
@@ -55,11 +56,11 @@ SHARED = {
 def main() -> int:
     """Run the statements; arguments: folder, extensions by comma, Maven coordinates."""
     folder, extensions, package = sys.argv[1:]
-    conf = {
-        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.ice.type": "hadoop",
-        "spark.sql.catalog.ice.warehouse": f"{folder}/warehouse",
-    }
+    conf = {}
+    for name in ("ice", "iceberg"):  # the second as documents name it
+        conf[f"spark.sql.catalog.{name}"] = "org.apache.iceberg.spark.SparkCatalog"
+        conf[f"spark.sql.catalog.{name}.type"] = "hadoop"
+        conf[f"spark.sql.catalog.{name}.warehouse"] = f"{folder}/warehouse"
     spark = neighbour_session(folder, extensions, package, conf)
     for statement in STATEMENTS:
         spark.sql(statement)
@@ -90,6 +91,11 @@ def _check_pennon(spark: SparkSession) -> None:
     check_merges_across(spark, "ice.db.t")
     assert "PARTITIONED BY (days(ts), s)" in spark.sql("SHOW CREATE TABLE lance.db.t").head()[0]
     check_joins_across(spark, "ice.db.t", "ts")
+    spark.sql(
+        "CREATE TABLE iceberg.db.events USING iceberg PARTITIONED BY (days(ts), bucket(16, id))"
+        " AS SELECT id, ts FROM ice.db.t"
+    )
+    check_migration(spark, "Iceberg", "iceberg.db.events", "lance.shop.events")
 
 
 def _refusal(spark: SparkSession, statement: str) -> str | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
+from tests.document_snippets import snippets
+from tests.separate_process import ROOT
 
 from pennon.session import spark_conf
 
@@ -61,3 +64,18 @@ def check_joins_across(spark: SparkSession, table: str, time: str) -> None:
     assert spark.sql("CALL lance.system.check(table => 'db.t')").collect() == []
     spark.sql(f"INSERT INTO {table} SELECT * FROM lance.db.t WHERE id = 2")
     assert sorted(row.id for row in spark.table(table).collect()) == sorted([*ids, 2])
+
+
+def check_migration(spark: SparkSession, title: str, old: str, new: str) -> None:
+    """Copy a table as docs/migration.md has it for a neighbour, and compare the rows.
+
+    Its folder ``/data`` is the current one.
+    """
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lance.shop")
+    copies = [part for part in snippets(ROOT / "docs" / "migration.md") if part.title == title]
+    assert copies, title
+    for copy in copies:
+        spark.sql(copy.text.rstrip().rstrip(";").replace("/data/", f"{Path.cwd()}/"))
+    assert sorted(rows_of(spark, f"SELECT * FROM {new}")) == sorted(
+        rows_of(spark, f"SELECT * FROM {old}")
+    )
