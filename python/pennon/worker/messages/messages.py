@@ -146,21 +146,6 @@ class ListTablesReply:
 
 
 @dataclass(frozen=True, slots=True)
-class ListComments(CatalogRequest):
-    """The comments of tables, for JDBC."""
-
-    op: ClassVar[str] = "list_comments"
-    tables: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ListCommentsReply:
-    """The comment of each; empty where it has none, or cannot be opened."""
-
-    comments: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class LoadTable(NamedTableRequest):
     """Any use of a table; a version or a time is time travel.
 
@@ -188,6 +173,21 @@ class TableReply:
     is_metadata: bool
     metadata_columns: JsonObject
     row_id: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTables(CatalogRequest):
+    """Several tables at once, for JDBC."""
+
+    op: ClassVar[str] = "load_tables"
+    tables: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTablesReply:
+    """Each of them; None for one that cannot be loaded."""
+
+    tables: tuple[TableReply | None, ...]
 
 
 @dataclass(frozen=True, slots=True)

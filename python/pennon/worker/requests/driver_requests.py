@@ -77,7 +77,7 @@ __all__ = ["load_changes", "load_search", "read_metadata"]
 _NET_CHANGES = "netchanges"
 # Namespaces that are searched for the sake of a message.
 _MOST_SEARCHED = 20
-# Tables that are opened at once on a disk, for their comments.
+# Tables that are opened at once on a disk.
 _OPENING_THREADS = 4
 # What Iceberg's users write behind a table for one of its versions.
 _VERSIONS_OF_ICEBERG: Final = ("tag_", "branch_", "snapshot_id_", "at_timestamp_")
@@ -440,18 +440,18 @@ def list_tables(request: m.ListTables) -> m.ListTablesReply:
     return m.ListTablesReply(tuple(Directory(request.catalog).tables(request.namespace)))
 
 
-def list_comments(request: m.ListComments) -> m.ListCommentsReply:
-    """Answer ``list_comments``."""
+def load_tables(request: m.LoadTables) -> m.LoadTablesReply:
+    """Answer ``load_tables``."""
 
-    def comment(table: tuple[str, ...]) -> str:
+    def described(table: tuple[str, ...]) -> m.TableReply | None:
         try:
-            return load(request.catalog, table).snapshot.comment or ""
+            return _described_table(request.catalog, load(request.catalog, table))
         except PennonError:
-            return ""
+            return None
 
     most = leaves_at_once(request.catalog.root, on_disk=_OPENING_THREADS)
     with ThreadPoolExecutor(most) as pool:
-        return m.ListCommentsReply(tuple(pool.map(comment, request.tables)))
+        return m.LoadTablesReply(tuple(pool.map(described, request.tables)))
 
 
 def load_table(request: m.LoadTable) -> m.TableReply:

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "6f1a1cad1df1"
+PROTOCOL: Final = "48c85fd01641"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -16,6 +16,7 @@ import dev.pennon.spark.worker.WorkerConnection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -80,15 +81,18 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
 
   private record ListTablesReply(List<String> tables) {}
 
-  /** The comment of each table, which may be empty. */
-  public final List<String> comments(List<Identifier> tables) {
-    ObjectNode request = worker.request("list_comments");
+  /** Several tables in one request; nothing of one that cannot be loaded. */
+  public final List<Optional<Table>> loadTables(List<Identifier> tables) {
+    ObjectNode request = worker.request("load_tables");
     ArrayNode names = request.putArray("tables");
     tables.forEach(table -> names.add(CatalogConnection.toJson(table)));
-    return Replies.answer(request, ListCommentsReply.class).comments();
+    return Replies.answer(request, LoadTablesReply.class).tables().stream()
+        .map(Optional::ofNullable)
+        .map(reply -> reply.<Table>map(known -> PennonTable.of(worker.described(), known)))
+        .toList();
   }
 
-  private record ListCommentsReply(List<String> comments) {}
+  private record LoadTablesReply(List<TableReply> tables) {}
 
   @Override
   public final Table loadTable(Identifier identifier) {

@@ -42,12 +42,9 @@ final class MergeSource {
         || source.$greater(BigInt.apply(MOST_BROADCASTS * broadcast))) {
       return join;
     }
-    Join hinted =
-        join.hint().rightHint().isEmpty()
-                && spark.getBroadcastBuildSide(join, false, conf).isEmpty()
-            ? hinted(join)
-            : join;
-    return SourceKeys.filtering(hinted, broadcast, conf);
+    boolean isOpen = join.hint().rightHint().isEmpty();
+    boolean isHinted = isOpen && spark.getBroadcastBuildSide(join, false, conf).isEmpty();
+    return SourceKeys.filtering(isHinted ? hinted(join) : join, broadcast, conf);
   }
 
   private static Join hinted(Join join) {

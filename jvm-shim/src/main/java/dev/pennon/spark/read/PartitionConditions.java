@@ -84,13 +84,10 @@ record PartitionConditions(List<Attribute> columns, Expression condition) {
   }
 
   private boolean hasTypes(VectorSchemaRoot root) {
-    for (int at = 0; at < columns.size(); at++) {
-      DataType type = ArrowUtils.fromArrowField(root.getVector(at).getField());
-      if (!type.equals(columns.get(at).dataType())) {
-        return false;
-      }
-    }
-    return true;
+    return root.getFieldVectors().stream()
+        .map(vector -> ArrowUtils.fromArrowField(vector.getField()))
+        .toList()
+        .equals(columns.stream().map(Attribute::dataType).toList());
   }
 
   /** Adds tuples; none where Spark has other types than the worker, so that nothing is known. */

@@ -80,11 +80,9 @@ public final class SparkTransforms {
       return json;
     }
     Object value = argument instanceof Literal<?> literal ? literal.value() : argument.toString();
-    if (value instanceof Integer || value instanceof Short || value instanceof Byte) {
-      return json.put(LITERAL, ((Number) value).intValue());
-    }
-    if (value instanceof Long number) {
-      return json.put(LITERAL, number);
+    boolean isShort = value instanceof Integer || value instanceof Short || value instanceof Byte;
+    if (isShort || value instanceof Long) {
+      return json.put(LITERAL, ((Number) value).longValue());
     }
     if (value instanceof CharSequence || value instanceof org.apache.spark.unsafe.types.UTF8String) {
       return json.put(LITERAL, value.toString());

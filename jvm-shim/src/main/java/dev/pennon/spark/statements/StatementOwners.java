@@ -83,8 +83,7 @@ public final class StatementOwners extends Rule<LogicalPlan> {
       throw WorkerFailure.of("STATEMENT_READ_BY_ANOTHER", "table", table).raise();
     }
     SparkSession session = SparkSession.active();
-    String statement =
-        PennonParser.inWordsOfSpark(session, "ALTER TABLE " + table + " " + text);
+    String statement = PennonParser.inWordsOfSpark(session, "ALTER TABLE " + table + " " + text);
     return Optional.of(PennonParser.plan(session, statement));
   }
 

@@ -5,7 +5,7 @@ import dev.pennon.spark.compat.SessionCatalogs;
 import java.sql.Types;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
 import java.util.regex.Pattern;
@@ -61,17 +61,15 @@ record CatalogListing(TableCatalog tables, SupportsNamespaces namespaces) {
     return rows;
   }
 
-  /** With comments where the catalog tells those of all tables at once. */
   List<Object[]> tables(String schemas, String pattern) throws AnalysisException {
-    List<Identifier> names = matching(schemas, pattern);
-    List<String> comments =
-        tables instanceof WorkerCatalog ours
-            ? ours.comments(names)
-            : Collections.nCopies(names.size(), "");
     List<Object[]> rows = new ArrayList<>();
+    List<Identifier> names = matching(schemas, pattern);
+    Iterator<Optional<Table>> loaded = loaded(names).iterator();
     for (Identifier name : names) {
-      String comment = comments.get(rows.size());
-      Object[] ofTable = {tables.name(), shown(name.namespace()), name.name(), TABLE, comment};
+      String schema = shown(name.namespace());
+      String comment =
+          loaded.next().map(table -> table.properties().get(TableCatalog.PROP_COMMENT)).orElse("");
+      Object[] ofTable = {tables.name(), schema, name.name(), TABLE, comment};
       rows.add(Arrays.copyOf(ofTable, TABLE_COLUMNS));
     }
     return rows;
@@ -80,8 +78,10 @@ record CatalogListing(TableCatalog tables, SupportsNamespaces namespaces) {
   List<Object[]> columns(String schemas, String pattern, String columns) throws AnalysisException {
     Pattern names = Pattern.compile(columns, Pattern.CASE_INSENSITIVE);
     List<Object[]> rows = new ArrayList<>();
-    for (Identifier name : matching(schemas, pattern)) {
-      Column[] all = loaded(name).map(Table::columns).orElse(new Column[0]);
+    List<Identifier> tableNames = matching(schemas, pattern);
+    Iterator<Optional<Table>> loaded = loaded(tableNames).iterator();
+    for (Identifier name : tableNames) {
+      Column[] all = loaded.next().map(Table::columns).orElse(new Column[0]);
       for (int at = 0; at < all.length; at++) {
         if (names.matcher(all[at].name()).matches()) {
           rows.add(row(name, all[at], at));
@@ -134,7 +134,13 @@ record CatalogListing(TableCatalog tables, SupportsNamespaces namespaces) {
     return below;
   }
 
-  /** A table as it is now; nothing of one that cannot be read, or was dropped meanwhile. */
+  /** Tables as they are now, in their order; nothing of one that cannot be read, or was dropped. */
+  private List<Optional<Table>> loaded(List<Identifier> names) {
+    return tables instanceof WorkerCatalog ours
+        ? ours.loadTables(names)
+        : names.stream().map(this::loaded).toList();
+  }
+
   private Optional<Table> loaded(Identifier name) {
     try {
       return Optional.of(tables.loadTable(name));
