@@ -15,7 +15,7 @@ JAVA = sorted(SHIM.rglob("*.java"))
 # Without comments and imports. What Spark demands to be a JVM class was about this much.
 # To it came what Spark asks in the JVM alone: JDBC's questions, plans of searches, of
 # joins with the nearest rows and of the first rows by a distance.
-MOST_LINES_OF_JAVA = 8_492
+MOST_LINES_OF_JAVA = 8_502
 # The format's words: what a Java class must not know.
 FORMAT_WORDS = ("__manifest", "partition_field_", "partition_spec_v", "read_version", "dataset$")
 

@@ -51,6 +51,9 @@ def literal(query: int) -> str:
     return "array(" + ", ".join(f"{value!r}F" for value in VECTORS[query].tolist()) + ")"
 
 
+FAR = f"vector_l2_distance(v, {literal(3)})"
+
+
 def ids(spark: SparkSession, sql: str) -> list[int]:
     return [row[0] for row in spark.sql(sql).collect()]
 
@@ -192,7 +195,31 @@ def test_a_join_with_the_nearest_rows_is_that_of_spark(
     )
 
 
-FAR = f"vector_l2_distance(v, {literal(3)})"
+@pytest.mark.spark
+def test_a_statement_that_changes_what_it_reads_tells_its_reads(
+    spark: SparkSession, docs: str
+) -> None:
+    if not spark.version.startswith("4.3"):
+        pytest.skip("NEAREST BY is of Spark 4.3")
+    other = "lance.found.other"
+    spark.sql(f"CREATE TABLE {other} (id BIGINT, tenant STRING, v ARRAY<FLOAT>)")
+    query = f"""SELECT d.id, d.tenant, d.v FROM (SELECT {literal(3)} q) JOIN {docs} d
+    EXACT NEAREST 2 BY DISTANCE vector_l2_distance(q, d.v)"""
+    first = f"SELECT * FROM {docs} ORDER BY {FAR} LIMIT 2"
+    for statement, is_searched in (
+        (f"INSERT INTO {other} {first}", True),
+        (f"INSERT OVERWRITE {docs} {first}", False),
+        (f"INSERT INTO {other} {query}", True),
+        (f"CREATE TABLE lance.found.made AS {query}", True),
+        (f"INSERT OVERWRITE {docs} {query}", False),
+        (f"CREATE OR REPLACE TABLE {docs} AS {query}", False),
+    ):
+        (plan,) = spark.sql(f"EXPLAIN EXTENDED {statement}").collect()
+        is_planned = "MapInArrow" in plan[0] or "first_rows" in plan[0]
+        assert is_planned is is_searched, statement
+    spark.sql(f"DROP TABLE {other}")
+
+
 ORDERS = [
     f"SELECT id FROM {{0}} ORDER BY {FAR} LIMIT 20",  # of which fifteen have no vector
     f"SELECT id, {FAR} AS far FROM {{0}} ORDER BY far NULLS LAST LIMIT 7",

@@ -9,7 +9,6 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
-import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -26,8 +25,8 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 public final class FirstRowsRule extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    if (plan instanceof Command) {
-      return plan; // what a statement reads of the table that it changes is told with its commit
+    if (SearchedTable.isChangedBy(plan)) {
+      return plan;
     }
     Table rows = plan instanceof GlobalLimit limit ? rowsOf(limit) : null;
     return rows == null ? plan.mapChildren(this::apply) : reading(rows, plan);

@@ -13,7 +13,8 @@ public final class NearestJoinRule extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    LogicalPlan above = plan.mapChildren(this::apply);
+    LogicalPlan above =
+        SearchedTable.isChangedBy(plan) ? plan : plan.mapChildren(this::apply);
     return above.nodeName().equals(JOIN) && above.resolved()
         ? NearestJoin.rewritten(above)
         : above;

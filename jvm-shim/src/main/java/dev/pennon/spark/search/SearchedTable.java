@@ -15,7 +15,9 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.optimizer.ConstantFolding$;
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -55,6 +57,20 @@ record SearchedTable(
   /** Whether the columns are some of the table's, as they are. */
   boolean isOfOwnColumns() {
     return columns.stream().allMatch(column -> column instanceof AttributeReference);
+  }
+
+  /**
+   * Whether a statement may read what it changes, or replaces: it tells with its commit what its
+   * scans have read, and knows of no search.
+   */
+  static boolean isChangedBy(LogicalPlan statement) {
+    return statement instanceof V2WriteCommand write
+        ? items(write.query().collectLeaves()).stream()
+            .anyMatch(leaf -> leaf instanceof DataSourceV2Relation read
+                && write.table() instanceof DataSourceV2Relation changed
+                && read.identifier().equals(changed.identifier())
+                && read.catalog().equals(changed.catalog()))
+        : statement instanceof Command && statement.nodeName().startsWith("Replace");
   }
 
   /** Whether the session leaves to the workers what they can execute. */
