@@ -6,7 +6,9 @@ import json
 import os
 import time
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any, ClassVar
 
 import lance_namespace as upstream
@@ -89,6 +91,42 @@ def test_credentials_of_the_environment_and_of_a_profile_do(
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     monkeypatch.setenv("AWS_PROFILE", "tests")
     assert ids(pennon.connect(place, storage_options={**own, "timeout": "22s"})) == [1, 2]
+
+
+class _Role(BaseHTTPRequestHandler):
+    """What a container's machine tells it: the credentials of its role."""
+
+    def do_GET(self) -> None:
+        given = {"AccessKeyId": KEY, "SecretAccessKey": SECRET, "Token": ""}
+        text = json.dumps({**given, "Expiration": "2099-01-01T00:00:00Z"}).encode()
+        self.send_response(200 if self.headers["Authorization"] == "of-the-role" else 403)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_the_credentials_of_a_container_s_role_do(
+    store: int, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(store, place)
+    with HTTPServer(("127.0.0.1", 0), _Role) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/role"
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", address)
+        monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "of-the-role")
+        own = of_service(store, place)["storage_options"]
+        assert ids(pennon.connect(place, storage_options={**own, "timeout": "23s"})) == [1, 2]
+        server.shutdown()
+
+
+def test_a_session_token_is_sent(store: int, place: str) -> None:
+    made(store, place)
+    wrong = pennon.connect(place, storage_options={**options(store), "aws_session_token": "none"})
+    with pytest.raises(StorageFailure, match="403"):  # the key alone would do
+        ids(wrong)
 
 
 def test_catalogs_of_one_process_have_credentials_of_their_own(store: int, place: str) -> None:
