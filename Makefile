@@ -77,8 +77,8 @@ test-deployments: $(INSTALLED) $(JAR) ## each setting and neighbour of a session
 	@$(BIN)/python -m tests.deployments.matrix $(ARGS)
 	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py tests/deployments/dbt_runs.py tests/deployments/notebooks.py tests/deployments/typing_runs.py
 
-test-fast: $(INSTALLED) ## test values alone (specs, predicates, plans, keys, expressions), without what is slow: no Java
-	@$(BIN)/python -m pytest $(VALUE_TESTS) -m "not spark and not slow"
+test-fast: $(INSTALLED) ## test values alone (specs, predicates, plans, keys, expressions), without what is slow: no Java, 110 seconds of CPU in two processes
+	@$(BIN)/python -m pytest $(VALUE_TESTS) -m "not spark and not slow" --numprocesses 2 --dist loadfile
 
 test-python: $(INSTALLED) ## run every test that needs no Java: some 15 minutes of CPU
 	@$(BIN)/python -m pytest tests -m "not spark" --numprocesses 2 --dist loadfile
