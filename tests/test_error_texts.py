@@ -52,5 +52,5 @@ def test_java_raises_what_the_package_has_a_text_for() -> None:
     assert (raised - {""}) | {"WORKER_LOST"} == set(declared)
     for condition, one in declared.items():
         named = set(re.findall(r"{(\w+)}", one.template))
-        for call in re.findall(rf'of\(\s*"{condition}"(.*?)\)(?:;|\s*\.)', texts, re.DOTALL):
+        for call in re.findall(rf'of\(\s*"{condition}"(.*?)\)(?:;|\s+\.)', texts, re.DOTALL):
             assert {name for name in named if f'"{name}"' not in call} == set(), condition

@@ -64,7 +64,7 @@ def test_a_refusal_of_the_implementation_names_the_object(
 
         list_namespaces = list_tables
 
-    monkeypatch.setattr(directory, "_client", Refusing())
+    monkeypatch.setattr(Directory, "_client", Refusing())
     with pytest.raises(CatalogRefused, match="come back later"):
         directory.tables(())
 
