@@ -170,7 +170,7 @@ def test_ctrl_c_leaves_no_call_to_the_jvm_in_the_middle(
 
     monkeypatch.setattr(StatusTracker, "getActiveStageIds", interrupted)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    rows = "range(1000000)"
+    rows = "range(200000)"
     with pytest.raises(Cancelled):
         execute(spark, f"SELECT count(*) FROM {rows} a CROSS JOIN {rows} b", Output())
     assert answered.is_set()

@@ -60,6 +60,8 @@ CASES = {
     "months": ("months(ts)", BY_TIME, 9),
     "two columns": ("bucket(8, id), name", CHAINED, 9),
 }
+# Where Spark joins, a scan by buckets and one by values are told apart by nothing else here.
+IN_SPARK = ("up buckets", "names")
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +71,10 @@ def parquet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> st
     return f"parquet.`{path}`"
 
 
-@pytest.mark.parametrize("execution", ["worker", "spark"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "execution"),
+    [*((case, "worker") for case in CASES), *((case, "spark") for case in IN_SPARK)],
+)
 def test_a_recursion_has_all_its_steps(
     spark: SparkSession, namespace: str, parquet: str, case: str, execution: str
 ) -> None:
@@ -82,8 +86,7 @@ def test_a_recursion_has_all_its_steps(
         rows = Counter(frame.collect())
         assert rows == Counter(spark.sql(query.format(table=parquet)).collect())
         assert rows.total() == number
-        assert Counter(frame.collect()) == rows
-        assert frame.count() == number
+        assert frame.count() == number  # it is planned again
         assert "runtime filters kept" not in frame._jdf.queryExecution().toString()
 
 
