@@ -344,6 +344,8 @@ def test_a_small_filtered_side_is_joined_before_what_multiplies_rows(
     assert ({below, 6} in inputs) == (join_type in passes)
     replicated = filters_first(nodes, 8, {2})
     assert list(replicated) == nodes
+    in_order = [*kept, 21, 22] if small == "right" else [21, 22, *kept]
+    assert list(fragment_query(nodes, 7, ANSI).columns) == in_order
 
 
 def test_an_equality_that_can_fail_joins_beside_other_conditions(tmp_path: Path) -> None:

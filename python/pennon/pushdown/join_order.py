@@ -33,6 +33,7 @@ from pennon.plan import (
     Join,
     JoinType,
     Limit,
+    Offset,
     OneRow,
     Output,
     Plan,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 # What a condition leaves of rows, and grouping: nobody knows; so guesses DataFusion.
 _SHARE: Final = 0.2
 _FEW_ROWS: Final = 1 << 19
+_OF_BOTH_SIDES: Final = (JoinType.INNER, JoinType.LEFT, JoinType.RIGHT, JoinType.FULL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,28 @@ def filters_first(
     while (moved := _Sinking(plan, replicated).first(root)) is not None:
         plan = moved
     return plan
+
+
+def columns_in_order(nodes: Sequence[PlanNode], position: int) -> list[int] | None:
+    """List the columns that come out of an operator, as Spark expects them; None where unknown.
+
+    Args:
+        nodes: The plan, whose joins stand as Spark has them.
+        position: The operator.
+    """
+    match nodes[position]:
+        case Scan(columns=columns):
+            return [column.id for column in columns]
+        case Project(outputs=outputs) | Group(outputs=outputs) if outputs is not None:
+            return [output.id for output in outputs]
+        case Filter(child=child) | Limit(child=child) | Offset(child=child):
+            return columns_in_order(nodes, child)
+        case Join(join_type=JoinType.SEMI | JoinType.ANTI, left=left):
+            return columns_in_order(nodes, left)
+        case Join(join_type=kind, left=left, right=right) if kind in _OF_BOTH_SIDES:
+            of_left, of_right = columns_in_order(nodes, left), columns_in_order(nodes, right)
+            return None if of_left is None or of_right is None else [*of_left, *of_right]
+    return None
 
 
 class _Sinking:

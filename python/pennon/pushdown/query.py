@@ -33,7 +33,7 @@ from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.times import uses_zone
 from pennon.predicate.expressions.typed_expression import carried_column, typed_expression
 from pennon.predicate.typed import Typed, cast, is_carried, is_plain
-from pennon.pushdown.join_order import BuiltSides, filters_first
+from pennon.pushdown.join_order import BuiltSides, columns_in_order, filters_first
 from pennon.pushdown.partition_times import range_below
 from pennon.pushdown.selects.aggregated import (
     Aggregate,
@@ -120,13 +120,13 @@ def fragment_query(
     Raises:
         Declined: A part of the subtree is not known to be computed as Spark does.
     """
-    nodes = filters_first(nodes, root, replicated)
+    moved = filters_first(nodes, root, replicated)
     top = nodes[root]
     unlimited = top.child if isinstance(top, Limit) else root
     writer = FragmentWriter(
-        nodes, root, semantics, replicated, unlimited, is_merged=is_merged, restriction=restriction
+        moved, root, semantics, replicated, unlimited, is_merged=is_merged, restriction=restriction
     )
-    query = writer.query()
+    query = writer.query(columns_in_order(nodes, root))
     if not writer.prunings <= writer.implied:
         raise Declined(why="a pruning by a join that stays in Spark")
     return query
@@ -180,14 +180,17 @@ class FragmentWriter:
         self.prunings: set[int] = set()
         self.implied: set[int] = set()
 
-    def query(self) -> FragmentQuery:
+    def query(self, order: Sequence[int] | None = None) -> FragmentQuery:
         """Write the whole subtree.
+
+        Args:
+            order: The columns as Spark expects them; None where that is as they come.
 
         Raises:
             Declined: A part of it is not known to be computed as Spark does.
         """
         try:
-            selected = self.select(self.root)
+            selected = _in_order(self.select(self.root), order or ())
             sql = selected.select.sql(dialect=DataFusion, copy=False)
         except RecursionError as error:
             raise Declined(why="a query of too many levels") from error
@@ -404,3 +407,15 @@ class FragmentWriter:
         if aggregate.type != call.type:
             raise Declined(why=f"a {call.name} of type {call.type} that would be {aggregate.type}")
         return aggregate
+
+
+def _in_order(selected: Selected, order: Sequence[int]) -> Selected:
+    """Put columns in the order that they had before a join among them moved."""
+    names = [f"c{column}" for column in order]
+    if names == list(selected.types) or sorted(names) != sorted(selected.types):
+        return selected
+    narrowed = only_columns(selected, names)
+    if narrowed is not None:
+        return narrowed
+    types = {name: selected.types[name] for name in names}
+    return Selected(selected_from(selected, "ordered", quoted_columns(names)), types)

@@ -4,6 +4,7 @@ import static dev.pennon.spark.compat.Sequences.appended;
 import static dev.pennon.spark.compat.Sequences.empty;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
+import static java.util.Objects.requireNonNull;
 
 import dev.pennon.spark.compat.Columns;
 import dev.pennon.spark.compat.ScanRelations;
@@ -159,9 +160,9 @@ final class DerivedKeyRewrite {
     Keyed left = side(node.children().get(0));
     Keyed right = side(node.children().get(1));
     // First, so that rows sorted by the join's own keys inside a partition stay sorted.
-    Expression condition = new And(new EqualTo(left.key(), right.key()), join.condition().get());
-    Join keyed =
-        join.copy(left.plan(), right.plan(), join.joinType(), Option.apply(condition), join.hint());
+    Expression sameKey = new EqualTo(requireNonNull(left.key()), requireNonNull(right.key()));
+    Option<Expression> on = Option.apply(new And(sameKey, join.condition().get()));
+    Join keyed = join.copy(left.plan(), right.plan(), join.joinType(), on, join.hint());
     AttributeReference key = surviving(join.joinType(), left.key(), right.key());
     return new Keyed(key == null ? projected(node, keyed) : keyed, key);
   }
