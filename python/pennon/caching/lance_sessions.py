@@ -33,6 +33,7 @@ __all__ = [
     "FIRST_DETACHED",
     "copied_versions",
     "file_session",
+    "forget_newest",
     "forget_sessions",
     "lance_options",
     "lance_session",
@@ -496,6 +497,11 @@ def saw_newest(
     if is_url and "+" not in scheme and VENDED not in (storage_options or {}) and is_kept:
         compared_at = asked_at if is_own else -math.inf
         _NEWEST.keep(_newest_key(uri, storage_options), _Newest(dataset, asked_at, compared_at))
+
+
+def forget_newest(uri: str) -> None:
+    """Forget the newest version of a dataset that may be gone: the versions are listed then."""
+    _NEWEST.forget(lambda key: key.location == uri)
 
 
 def newest_seen(

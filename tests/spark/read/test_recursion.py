@@ -60,7 +60,7 @@ CASES = {
     "months": ("months(ts)", BY_TIME, 9),
     "two columns": ("bucket(8, id), name", CHAINED, 9),
 }
-# Where Spark joins, a scan by buckets and one by values are told apart by nothing else here.
+# Spark's own joins are all of one kind: what differs is whether a scan reports buckets or values.
 IN_SPARK = ("up buckets", "names")
 
 

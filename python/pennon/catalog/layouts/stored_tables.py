@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from pennon.caching.lance_sessions import forget_newest
 from pennon.catalog.configured_catalog import is_local
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
 from pennon.catalog.layouts.plain_snapshot import open_plain
@@ -15,6 +16,7 @@ from pennon.catalog.layouts.plain_table import PlainTable
 from pennon.catalog.table_name import by_name
 from pennon.draft import open_snapshot
 from pennon.errors import DraftLayout, NamespaceHasNoManifest, PathNotTable, TableNotFound
+from pennon.manifest.dataset.storage import manifest_uri
 from pennon.manifest.table_layout import TableLayout
 
 if TYPE_CHECKING:
@@ -115,6 +117,7 @@ def check_is_there(name: str, location: str, storage: Mapping[str, str]) -> None
         TableNotFound: Nothing is there any more.
         PathNotTable: Something else is.
     """
+    forget_newest(manifest_uri(location))  # what was seen of it a little ago may be gone
     if open_location(location, None, None, storage) is None:
         raise TableNotFound(table=name, near=DROPPED)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.caching import LOOK
+from pennon.caching.lance_sessions import forget_newest
 from pennon.catalog.columns.spark_types import declarations
 from pennon.catalog.configured_catalog import Catalog, absolute_place, is_local, is_path
 from pennon.catalog.directory import Directory, Registration, place_seen, saw_place
@@ -38,6 +39,7 @@ from pennon.errors import (
 )
 from pennon.leaf.read.metadata_columns import ROW_ID_COLUMNS, metadata_columns
 from pennon.manifest import Snapshot
+from pennon.manifest.dataset.storage import manifest_uri
 from pennon.manifest.partition_struct import struct_fields
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.table_layout import TableLayout
@@ -303,6 +305,7 @@ def reopen_newest(catalog: Catalog, name: str, location: str, table_id: str) -> 
         TableMadeAnew: Another table stands there, or has the name, by now.
         TableNotFound: Nothing is there any more, and no table has the name.
     """
+    forget_newest(manifest_uri(location))  # its name may lead to another table by now
     snapshot = open_location(location, None, None, storage_of(catalog, name))
     if snapshot is None:
         identifier = parts_of(catalog, name)

@@ -63,8 +63,7 @@ INDICES: Final = "_indices/"
 """Where the segments of indexes are, each in a folder that is named by its id."""
 _LISTINGS: Final = 8
 _DELETED_AT_ONCE: Final = 8
-_DETACHED: Final = re.compile(r"_versions/d(\d+)\.manifest")
-_DETACHED_NAME: Final = re.compile(r"(?:.*/)?d(\d+)\.manifest")
+_DETACHED: Final = re.compile(r"(?:.*/)?d(\d+)\.manifest")
 _LAST_VERSION: Final = 2**64 - 1
 _ADDED: Final = {"Append": "fragments", "Update": "new_fragments"}
 _CHANGED: Final = {"Update": "updated_fragments", "Delete": "updated_fragments"}
@@ -116,7 +115,8 @@ class LeafFiles:
     @property
     def detached(self) -> set[int]:
         """The detached versions that are there."""
-        matches = (_DETACHED.fullmatch(path) for path in self.sizes)
+        paths = (path for path in self.sizes if path.startswith("_versions/"))
+        matches = map(_DETACHED.fullmatch, paths)
         numbers = {int(match_.group(1)) for match_ in matches if match_ is not None}
         return {number for number in numbers if number >= FIRST_DETACHED}
 
@@ -250,7 +250,7 @@ def newest_of_main(root: str, place: str, storage_options: StorageOptions) -> la
 def detached_versions(uri: str, storage_options: StorageOptions) -> list[int]:
     """List the detached versions of a leaf, by the files that hold them."""
     files = LanceFileSession(uri, storage_options=lance_options(storage_options)).list("_versions")
-    matches = (_DETACHED_NAME.fullmatch(name) for name in files)
+    matches = (_DETACHED.fullmatch(name) for name in files)
     return sorted(int(match_.group(1)) for match_ in matches if match_ is not None)
 
 
