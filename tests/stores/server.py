@@ -10,6 +10,7 @@ stands before the server of a port, and obeys lines of JSON:
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import os
@@ -32,6 +33,8 @@ from tests.separate_process import ROOT, free_port
 BUCKET = "lake"
 KEY, SECRET = "tests", "no-secret"
 START_SECONDS = 60
+ROLE = "arn:aws:iam::role/Writer"
+"""Who has a key may take this role, whose credentials hold for an hour."""
 _BLOCK = 1 << 18
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _EXPECTED = re.compile(rb"\r\nexpect: *100-continue", re.IGNORECASE)
@@ -106,6 +109,8 @@ def serving(folder: Path) -> Iterator[int]:
     options |= {"s3.port.iceberg": 0, "s3.port.lance": 0, "dir": folder, "volume.max": 200}
     options |= {"ip": "127.0.0.1", "ip.bind": "127.0.0.1", "master.volumeSizeLimitMB": 64}
     options |= {f"{name}.localSocket": folder / f"{name}.sock" for name in ("s3", "filer")}
+    options["s3.iam.config"] = folder / "iam.json"
+    (folder / "iam.json").write_text(json.dumps(_roles()), encoding="utf-8")
     command = [found, "-logtostderr=true", "server", "-filer", "-s3", "-master.telemetry=false"]
     command += [f"-{name}={value}" for name, value in options.items()]
     secrets = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
@@ -119,6 +124,29 @@ def serving(folder: Path) -> Iterator[int]:
     finally:
         process.kill()  # nothing of it is kept
         process.wait()
+
+
+def _roles() -> dict[str, object]:
+    """Give what the server's token service knows: one role, which may do all."""
+
+    def policy(action: str, **whom_and_what: str) -> dict[str, object]:
+        statement = {"Effect": "Allow", "Action": [action], **whom_and_what}
+        return {"Version": "2012-10-17", "Statement": [statement]}
+
+    key = base64.b64encode(os.urandom(32)).decode()
+    times = {"tokenDuration": "1h", "maxSessionLength": "12h"}
+    role = {
+        "roleName": ROLE.rpartition("/")[2],
+        "roleArn": ROLE,
+        "trustPolicy": policy("sts:AssumeRole", Principal="*"),
+        "attachedPolicies": ["all"],
+    }
+    return {
+        "sts": {**times, "issuer": "tests", "signingKey": key},
+        "policy": {"defaultEffect": "Deny", "storeType": "memory"},
+        "policies": [{"name": "all", "document": policy("s3:*", Resource="*")}],
+        "roles": [role],
+    }
 
 
 def _await_bucket(process: subprocess.Popen[bytes], port: int, folder: Path) -> None:

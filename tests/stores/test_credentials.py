@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from lance.namespace import DirectoryNamespace
 from tests.separate_process import ROOT, run_script
-from tests.stores.server import KEY, SECRET, Fault, Proxy, options
+from tests.stores.server import KEY, ROLE, SECRET, Fault, Proxy, kinds, options
 
 import pennon
 from pennon.errors import StorageFailure
@@ -93,36 +93,79 @@ def test_credentials_of_the_environment_and_of_a_profile_do(
     assert ids(pennon.connect(place, storage_options={**own, "timeout": "22s"})) == [1, 2]
 
 
-class _Role(BaseHTTPRequestHandler):
-    """What a container's machine tells it: the credentials of its role."""
+class _Machine(BaseHTTPRequestHandler):
+    """What a container and a virtual machine are told: the credentials of their role."""
+
+    shared = "of-the-role"
+    roles = "/latest/meta-data/iam/security-credentials/"
 
     def do_GET(self) -> None:
-        given = {"AccessKeyId": KEY, "SecretAccessKey": SECRET, "Token": ""}
-        text = json.dumps({**given, "Expiration": "2099-01-01T00:00:00Z"}).encode()
-        self.send_response(200 if self.headers["Authorization"] == "of-the-role" else 403)
+        sent = ("Authorization", "x-aws-ec2-metadata-token")
+        if self.shared not in [self.headers[name] for name in sent]:
+            self.answer(403, "")
+        elif self.path == self.roles:
+            self.answer(200, "writer")
+        elif self.path in ("/role", f"{self.roles}writer"):
+            given = {"AccessKeyId": KEY, "SecretAccessKey": SECRET, "Token": "", "Code": "Success"}
+            self.answer(200, json.dumps({**given, "Expiration": "2099-01-01T00:00:00Z"}))
+        else:
+            self.answer(404, "")
+
+    def do_PUT(self) -> None:
+        self.answer(200, self.shared)
+
+    def answer(self, status: int, text: str) -> None:
+        self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
+        self.send_header("x-aws-ec2-metadata-token-ttl-seconds", "600")
         self.end_headers()
-        self.wfile.write(text)
+        self.wfile.write(text.encode())
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
 
-def test_the_credentials_of_a_container_s_role_do(
-    store: int, place: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["container", "machine"])
+def test_the_role_of_a_container_and_of_a_machine_do(
+    store: int, place: str, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     made(store, place)
-    with HTTPServer(("127.0.0.1", 0), _Role) as server:
+    with HTTPServer(("127.0.0.1", 0), _Machine) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/role"
-        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", address)
-        monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "of-the-role")
-        own = of_service(store, place)["storage_options"]
-        assert ids(pennon.connect(place, storage_options={**own, "timeout": "23s"})) == [1, 2]
+        address = f"http://127.0.0.1:{server.server_port}"
+        if kind == "container":
+            monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{address}/role")
+            monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", _Machine.shared)
+        else:
+            monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
+            monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", address)
+        own = {**of_service(store, place)["storage_options"], "user_agent": kind}
+        assert ids(pennon.connect(place, storage_options=own)) == [1, 2]
         server.shutdown()
 
 
-def test_a_session_token_is_sent(store: int, place: str) -> None:
+def test_a_role_is_taken_and_its_token_is_sent(
+    proxy: Proxy, store: int, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(store, place)
+    own = {**of_service(store, place)["storage_options"], "user_agent": "role"}
+    source = f"[owner]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
+    (tmp_path / "credentials").write_text(source, encoding="utf-8")
+    role = f"[profile role]\nrole_arn = {ROLE}\nsource_profile = owner\nregion = us-east-1\n"
+    (tmp_path / "config").write_text(role, encoding="utf-8")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_PROFILE", "role")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://127.0.0.1:{proxy.port}")
+    lake = pennon.connect(place, storage_options=own)
+    table = lake.load_table("shop.t")
+    table.append([{"id": number, "region": f"r{number}"} for number in range(3, 50)])
+    assert len(ids(lake)) == 49
+    # The token service is asked by each client of the store, and not by each partition.
+    assert 1 <= kinds(proxy.taken())["POST"] <= 10
+
+
+def test_a_wrong_session_token_is_refused(store: int, place: str) -> None:
     made(store, place)
     wrong = pennon.connect(place, storage_options={**options(store), "aws_session_token": "none"})
     with pytest.raises(StorageFailure, match="403"):  # the key alone would do
