@@ -16,12 +16,12 @@ from pennon.search import (
     create_index,
     define_index,
     drop_index,
-    explain_search,
     nearest_rows,
     plan_hybrid,
     plan_search,
     plan_text,
     refresh_indexes,
+    search_details,
 )
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ class Search(FoundRows):
             >>> print(points.search([0, 1]).explain().splitlines()[-1])
             filter before k: none
         """
-        return explain_search(self.snapshot, self.plan())
+        plan = self.plan()
+        return "\n".join([repr(plan), *search_details(self.snapshot, plan)])
 
     def to_arrow(self) -> pa.Table:
         """Find the rows: their columns and ``_distance``, the nearest first.

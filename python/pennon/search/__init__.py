@@ -14,7 +14,6 @@ from pennon.search.search_functions import (
     METRICS_OF_RANKINGS,
     NearestJoin,
     check_zone,
-    search_details,
     search_table,
 )
 from pennon.search.search_plan import (
@@ -23,10 +22,10 @@ from pennon.search.search_plan import (
     SearchOptions,
     SearchPlan,
     TextPlan,
-    explain_search,
     plan_hybrid,
     plan_search,
     plan_text,
+    search_details,
 )
 from pennon.search.text import best_rows
 
@@ -44,7 +43,6 @@ __all__ = [
     "create_index",
     "define_index",
     "drop_index",
-    "explain_search",
     "first_rows",
     "merge",
     "nearest_rows",

@@ -38,10 +38,10 @@ from pennon.search.search_plan import (
     RELEVANCE,
     SCORE,
     SearchPlan,
-    explain_search,
     plan_hybrid,
     plan_search,
     plan_text,
+    search_details,
 )
 from pennon.search.text import best_rows
 from pennon.search.vectors import Metric, is_vector, known_vectors, query_vectors
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pennon.metadata_tables.metadata_table import SearchCall
     from pennon.search.search_plan import HybridPlan, TextPlan
 
-__all__ = ["METRICS_OF_RANKINGS", "NearestJoin", "check_zone", "search_details", "search_table"]
+__all__ = ["METRICS_OF_RANKINGS", "NearestJoin", "check_zone", "search_table"]
 
 METRICS_OF_RANKINGS: Final[Mapping[tuple[str, bool], Metric]] = {
     ("vector_l2_distance", True): Metric.L2,
@@ -260,7 +260,7 @@ def search_table(call: SearchCall, table: str, snapshot: Snapshot) -> MetadataTa
 
     def detail(_: Snapshot) -> str:
         plan = whole()
-        return search_details(snapshot, plan) if isinstance(plan, SearchPlan) else ""
+        return "; ".join(search_details(snapshot, plan)) if isinstance(plan, SearchPlan) else ""
 
     return MetadataTable(call.function, lambda _: whole().result_schema, rows, detail=detail)
 
@@ -306,18 +306,13 @@ def _table_of_first_rows(call: SearchCall, table: str, snapshot: Snapshot) -> Me
         call.function,
         lambda _: plan.schema,
         rows,
-        detail=lambda _: search_details(snapshot, plan),
+        detail=lambda _: "; ".join(search_details(snapshot, plan)),
     )
 
 
 def _with_columns(plan: SearchPlan, columns: Sequence[str]) -> SearchPlan:
     """Give fewer columns of the rows; what is planned once need not be planned for them."""
     return replace(plan, schema=pa.schema([plan.schema.field(name) for name in columns]))
-
-
-def search_details(snapshot: Snapshot, plan: SearchPlan) -> str:
-    """Tell in one line what a search reads, as ``explain_search`` does in several."""
-    return "; ".join(explain_search(snapshot, plan).splitlines()[1:])
 
 
 def check_zone(snapshot: Snapshot, where: Sequence[str], time_zone: str, table: str) -> None:

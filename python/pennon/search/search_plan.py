@@ -46,10 +46,10 @@ __all__ = [
     "TextPlan",
     "check_least",
     "check_names",
-    "explain_search",
     "plan_hybrid",
     "plan_search",
     "plan_text",
+    "search_details",
     "search_leaves_of",
     "split_words",
 ]
@@ -269,15 +269,12 @@ def check_names(schema: pa.Schema, given: Sequence[str], table: str) -> None:
             )
 
 
-def explain_search(snapshot: Snapshot, plan: SearchPlan) -> str:
+def search_details(snapshot: Snapshot, plan: SearchPlan) -> list[str]:
     """Tell what a search reads: its leaves, by index or row by row, and the filter before k.
 
     Args:
         snapshot: The table at the plan's version.
         plan: The search.
-
-    Returns:
-        Lines without a final line break.
     """
     field_id = field_id_of(plan.vector)
     defined = {
@@ -295,14 +292,12 @@ def explain_search(snapshot: Snapshot, plan: SearchPlan) -> str:
     total = "unknown" if None in rows else f"{sum(filter(None, rows)) - sum(by_index):,}"
     filters = dict.fromkeys(leaf.read.residual for leaf in plan.leaves if leaf.read.residual)
     names = ", ".join(sorted(defined)) or "none"
-    lines = [
-        repr(plan),
+    return [
         f"partitions: {len(plan.leaves):,} of {plan.partitions_total:,}",
         f"by index: {len(by_index):,} leaves, {sum(by_index):,} rows ({names})",
         f"row by row: {len(plan.leaves) - len(by_index):,} leaves; rows in no index: {total}",
-        *(f"filter before k: {text}" for text in filters),
+        *(f"filter before k: {text}" for text in filters or ("none",)),
     ]
-    return "\n".join(lines if filters else [*lines, "filter before k: none"])
 
 
 # Searches of texts.

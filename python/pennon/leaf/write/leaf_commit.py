@@ -6,7 +6,6 @@ version, so a chain of them never sees what another writer does meanwhile.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -562,11 +561,17 @@ def publish(
     except LeafMissing:  # a leaf of a store begins without a main branch
         empty = lance.LanceOperation.Overwrite(dataset.schema, [])
         options = lance_options(storage_options)
-        with contextlib.suppress(OSError):  # another process makes it, too
+        refused: OSError | None = None
+        try:
             lance.LanceDataset.commit(
                 dataset.uri, empty, read_version=0, max_retries=0, storage_options=options
             )
-        newest = open_own_leaf(root, location, None, storage_options)
+        except OSError as error:
+            refused = error  # by the storage; or another process makes it, too
+        try:
+            newest = open_own_leaf(root, location, None, storage_options)
+        except LeafMissing as missing:
+            raise refused or missing from None
     if int(newest.version) != version:
         dataset.restore()  # type: ignore[no-untyped-call]
 

@@ -228,10 +228,11 @@ def plan_nearest(request: m.PlanNearest) -> m.PlanNearestReply:
     join = NearestJoin(plan, token.name, request.keeps_unmatched, joined)
     pickled = CloudPickleSerializer().dumps((join, given))
     major, minor, *_ = sys.version_info
+    details = "; ".join(search_details(snapshot, plan))
     return m.PlanNearestReply(
         base64.b64encode(pickled).decode(),
         f"{major}.{minor}",
-        f"nearest {request.k:,} by {metric} of {token.name}; {search_details(snapshot, plan)}",
+        f"nearest {request.k:,} by {metric} of {token.name}; {details}",
     )
 
 
