@@ -16,7 +16,8 @@ from pathlib import Path
 
 ARCHIVE = Path(__file__).parents[1] / "build" / "classes.jsa"
 # A JVM that lives for minutes spends most of its time in the optimizing compiler; two run at once.
-_COMPILED_ONCE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Without it a JVM has room for 48 MB of compiled code, and sweeps out and compiles again.
+_COMPILED_ONCE = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xmn400m"
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 # What most sessions of the tests do: make a table, write, change, read and join it. The JVM
