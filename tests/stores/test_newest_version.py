@@ -5,11 +5,15 @@ Another process is one of other storage options here: nothing that one remembers
 
 from __future__ import annotations
 
+import lance
+import lance_namespace
+import pyarrow as pa
 import pytest
 from tests.stores.server import BUCKET, Fault, Proxy, file_system, kinds, options
 from tests.stores.statements import SCHEMA, filled, rows
 
 import pennon
+from pennon.errors import TableAlreadyExists
 from pennon.namespace import Lake, PartitionedNamespace
 
 
@@ -51,6 +55,26 @@ def test_another_table_of_the_name_is_seen_at_once(bucket: Lake, others: Lake) -
     assert not bucket.table_exists("shop.orders")
     filled(others, 1)
     assert counted(bucket.load_table("shop.orders")) == 10
+
+
+def test_a_name_that_was_free_is_found_when_others_have_taken_it(
+    proxy: Proxy, bucket: Lake
+) -> None:
+    stored = {f"storage.{name}": value for name, value in options(proxy.port).items()}
+    upstream = lance_namespace.connect("dir", {"root": bucket.root, **stored})
+    for name in ("plain", "orders"):
+        assert not bucket.table_exists(f"shop.{name}")
+    ids = pa.table({"id": [1, 2]})
+    place = f"{bucket.root}/plain.lance"
+    lance.write_dataset(ids, place, storage_options=options(proxy.port))
+    upstream.register_table(
+        lance_namespace.RegisterTableRequest(id=["shop", "plain"], location="plain.lance")
+    )
+    assert bucket.table_exists("shop.plain")
+    upstream.create_namespace(lance_namespace.CreateNamespaceRequest(id=["shop", "orders"]))
+    for name in ("plain", "orders"):
+        with pytest.raises(TableAlreadyExists):
+            bucket.create_table(f"shop.{name}", SCHEMA)
 
 
 def test_a_table_made_anew_at_a_path_is_not_taken_for_the_one_before(

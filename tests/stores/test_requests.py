@@ -44,6 +44,13 @@ def test_an_append_sends_few_requests_for_each_partition(proxy: Proxy, bucket: L
     assert in_sequence(by_itself) <= 19
 
 
+def test_a_table_is_made_by_few_requests(proxy: Proxy, bucket: Lake) -> None:
+    bucket.create_table("shop.first", SCHEMA, partition_by=["part"])
+    made = asked_by(proxy, lambda: bucket.create_table("shop.orders", SCHEMA, ["part"]))
+    # 16 of upstream's to write the name, 11 for the two commits of the table's manifest.
+    assert len(made) <= 34
+
+
 def test_a_query_asks_for_what_changed_alone(proxy: Proxy, bucket: Lake) -> None:
     filled(bucket, PARTS)
     proxy.taken()

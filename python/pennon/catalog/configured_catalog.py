@@ -27,7 +27,7 @@ from pennon.errors import (
     WriteOptionNotSupported,
 )
 from pennon.manifest.dataset.storage import address, open_manifest
-from pennon.manifest.registered_location import stored_properties
+from pennon.manifest.registered_location import StoredName, stored_name
 from pennon.settings import (
     EXECUTION,
     IMPLEMENTATION,
@@ -52,7 +52,7 @@ __all__ = [
     "check_options",
     "check_read_options",
     "check_storage_options",
-    "known_properties",
+    "known_name",
     "misspelling_of",
     "near_name",
     "near_names",
@@ -540,35 +540,37 @@ def _advice(option: str) -> str | None:
 # Spark loads each table of a query twice. To open the newest version of the manifest costs a fifth
 # of a search in it, and tells all changes, whoever made them: none is made without a new version.
 
-Properties = Mapping[str, str] | None
-
 _DIRECTORY: Final = "dir"
 _ENTRY_BYTES: Final = 1 << 10
-_known: Final[Cache[Properties]] = Cache(
+_known: Final[Cache[StoredName]] = Cache(
     "names of directories", max_bytes=4096 * _ENTRY_BYTES, weigh=lambda _: _ENTRY_BYTES
 )
 
 
-def known_properties(
-    catalog: Catalog, name: tuple[str, ...], describe: Callable[[tuple[str, ...]], Properties]
-) -> Properties:
-    """Give the properties of a name as they are now.
+def known_name(
+    catalog: Catalog, name: tuple[str, ...], describe: Callable[[], Mapping[str, str] | None]
+) -> StoredName:
+    """Tell what a name is now: a namespace with its properties, free, or something else.
+
+    A name is called free only where the catalog need not be asked for a table of that name.
 
     Args:
         catalog: Whose name it is.
         name: Its parts.
-        describe: Asks the catalog for them; None where it has no namespace of that name.
+        describe: Asks the catalog for the properties; None where it has no namespace of that name.
     """
     opened = _root(catalog)
     if opened is None:
-        return describe(name)
+        return StoredName(False, describe())
     manifest, root = opened
 
-    def described() -> Properties:
+    def described() -> StoredName:
         stored = None
         if not catalog.is_local:  # the implementation asks for more than it answers
-            stored = stored_properties(manifest, root, name, catalog.storage)
-        return describe(name) if stored is None else stored
+            stored = stored_name(manifest, root, name, catalog.storage)
+        if stored is None or (stored.is_free and len(name) == 1):  # it may be that of a folder
+            return StoredName(False, describe())
+        return stored
 
     # An answer of a version that comes in between is not asked for under this one again.
     return _known.find(replace(root, detail=name), described)

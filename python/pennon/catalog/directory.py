@@ -18,7 +18,7 @@ import lance_namespace as upstream
 from lance_namespace import errors as upstream_errors
 
 from pennon.caching import Cache, TableKey, storage_identity
-from pennon.catalog.configured_catalog import Catalog, known_properties, near_names
+from pennon.catalog.configured_catalog import Catalog, known_name, near_names
 from pennon.catalog.table_name import (
     LOCATION,
     Registration,
@@ -42,7 +42,7 @@ from pennon.errors import (
     WriteConflict,
 )
 from pennon.manifest.dataset.storage import is_of_storage, storage_failure, storage_problem
-from pennon.manifest.registered_location import change_properties
+from pennon.manifest.registered_location import StoredName, change_properties
 from pennon.settings import DEFAULT_NAMESPACE
 
 __all__ = ["Directory", "Registration", "place_seen", "saw_place"]
@@ -230,8 +230,10 @@ class Directory:
     def find(self, identifier: Name) -> Registration | None:
         """Find a table by its name; None quickly when there is none."""
         self._check_root()
-        properties = known_properties(self.catalog, identifier, self._ask_for)
-        if (registration := registered(self.catalog, identifier, properties)) is not None:
+        known = self._known(identifier)
+        if known.is_free:
+            return None
+        if (registration := registered(self.catalog, identifier, known.properties)) is not None:
             return registration
         request = upstream.DescribeTableRequest(id=list(identifier))
         try:
@@ -267,6 +269,8 @@ class Directory:
         self._make_above(identifier)
         self.properties(identifier[:-1])
         name = self.catalog.full_name(identifier)
+        if self._known(identifier).is_free:
+            return
         if self.find(identifier) is not None:
             raise TableAlreadyExists(table=name, kind="a table")
         if self._describe(identifier) is not None:
@@ -326,7 +330,10 @@ class Directory:
     def _describe(self, name: Name) -> Mapping[str, str] | None:
         if not name or self.catalog.is_local:
             return self._ask_for(name)
-        return known_properties(self.catalog, name, self._ask_for)
+        return self._known(name).properties
+
+    def _known(self, name: Name) -> StoredName:
+        return known_name(self.catalog, name, partial(self._ask_for, name))
 
     def _ask_for(self, name: Name) -> Mapping[str, str] | None:
         if not name:

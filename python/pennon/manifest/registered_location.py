@@ -10,6 +10,7 @@ import json
 import random
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pennon.caching import TableKey
 
 __all__ = [
+    "StoredName",
     "change_properties",
     "child_namespaces",
     "is_below_spec",
@@ -47,7 +49,7 @@ __all__ = [
     "namespace_properties",
     "rename_registration",
     "row_of_leaf",
-    "stored_properties",
+    "stored_name",
     "take_plain_name",
 ]
 
@@ -168,13 +170,26 @@ def is_registered(
     return any(json.loads(text or "{}").get("location") == location for text in texts)
 
 
-def stored_properties(
+@dataclass(frozen=True)
+class StoredName:
+    """What the manifest of a directory namespace says of a name.
+
+    Args:
+        is_free: Neither a namespace nor a table has it.
+        properties: Those of the namespace; None where the name is no namespace's.
+    """
+
+    is_free: bool
+    properties: Mapping[str, str] | None = None
+
+
+def stored_name(
     manifest: lance.LanceDataset,
     key: TableKey,
     name: Sequence[str],
     storage_options: StorageOptions,
-) -> dict[str, str] | None:
-    """Read the properties of a namespace in a manifest on a store, which is asked for little.
+) -> StoredName | None:
+    """Read what a manifest on a store says of a name; the store is asked for little.
 
     Args:
         manifest: That of a directory namespace at a version.
@@ -183,21 +198,22 @@ def stored_properties(
         storage_options: Given to Lance.
 
     Returns:
-        None where the manifest has no such namespace, or cannot be read like this.
+        None where it cannot be read like this.
     """
-    condition = exp.and_(
-        _is_named(SEPARATOR.join(name)), exp.column("object_type").eq(_text(NAMESPACE))
-    )
+    is_named = _is_named(SEPARATOR.join(name)).sql(dialect=DataFusion)
     try:
         rows = near(manifest, key, storage_options).to_table(
-            columns=["metadata"], filter=condition.sql(dialect=DataFusion)
+            columns=["object_type", "metadata"], filter=is_named
         )
     except (OSError, ValueError):  # who asks the implementation is told what is wrong
         return None
-    texts = rows["metadata"].to_pylist()
-    if len(texts) != 1:
-        return None
-    return {key: str(value) for key, value in object_or_empty(texts[0]).items()}
+    found = rows.to_pylist()
+    if not found:
+        return StoredName(is_free=True)
+    if [row["object_type"] for row in found] != [NAMESPACE]:
+        return StoredName(is_free=False)
+    properties = object_or_empty(found[0]["metadata"])
+    return StoredName(False, {key: str(value) for key, value in properties.items()})
 
 
 def change_properties(

@@ -10,7 +10,7 @@ import lance
 import lance_namespace as upstream
 import pytest
 
-from pennon.catalog.configured_catalog import Catalog, Properties, known_properties
+from pennon.catalog.configured_catalog import Catalog, known_name
 from pennon.catalog.directory import Directory
 from pennon.manifest.registered_location import move_registration, rename_registration
 
@@ -69,13 +69,16 @@ def test_a_name_is_asked_for_once_at_a_version(tmp_path: Path) -> None:
     registered(catalog, "first")
     asked = 0
 
-    def describe(name: tuple[str, ...]) -> Properties:
-        nonlocal asked
-        asked += 1
-        return {"location": f"{name[-1]} {asked}"}
+    def location(name: tuple[str, ...]) -> str:
+        def describe() -> dict[str, str]:
+            nonlocal asked
+            asked += 1
+            return {"location": f"{name[-1]} {asked}"}
 
-    assert known_properties(catalog, NAME, describe) == {"location": "orders 1"}
-    assert known_properties(catalog, NAME, describe) == {"location": "orders 1"}
-    assert known_properties(catalog, ("shop", "parts"), describe) == {"location": "parts 2"}
+        return (known_name(catalog, name, describe).properties or {})["location"]
+
+    assert location(NAME) == "orders 1"
+    assert location(NAME) == "orders 1"
+    assert location(("shop", "parts")) == "parts 2"
     Directory(catalog).create_namespace(("store",), {}, if_not_exists=False)
-    assert known_properties(catalog, NAME, describe) == {"location": "orders 3"}
+    assert location(NAME) == "orders 3"
