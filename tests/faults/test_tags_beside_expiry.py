@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,17 @@ def test_a_tag_that_is_moved_as_it_is_dropped_is_made_again(
         assert (done.tags, moves[0].result(60)) == (["q1"], 3)
     (tag,) = pennon.open(place).tags().values()
     assert (tag.name, tag.version, tag.retain) == ("q1", 3, timedelta(days=30))
+
+
+def test_a_tag_that_is_dropped_before_it_is_told_how_long_it_holds_is_made_again(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pennon.open(place)
+    drop = partial(table.snapshot.manifest.tags.delete, "q1")
+    before_first(monkeypatch, tags, "stated_retention", drop)
+    assert table.create_tag("q1", retain=timedelta(days=30)) == table.version
+    (tag,) = pennon.open(place).tags().values()
+    assert (tag.name, tag.retain) == ("q1", timedelta(days=30))
 
 
 def test_a_tag_that_another_expiry_drops_first_is_no_error(

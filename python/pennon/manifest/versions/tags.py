@@ -407,8 +407,13 @@ def _write(
     if listed is None:
         return
     stated = {**listed["metadata"], **stated_retention(retain)}
-    if stated != listed["metadata"]:
+    if stated == listed["metadata"]:
+        return
+    try:
         tags.replace_metadata(name, stated)
+    except (OSError, RuntimeError, ValueError):
+        if name in tags_of(dataset):  # else an expiry has dropped it, which the caller sees
+            raise
 
 
 def _check_is_there(dataset: lance.LanceDataset, version: int) -> None:
