@@ -154,14 +154,15 @@ def test_one_name_need_not_stand_in_a_list(table: PartitionedNamespace) -> None:
     assert sorted(kinds) == ["delete", "insert"]
 
 
-@pytest.mark.parametrize("odd", ["x" * 256, "a\0b", "\ud800"], ids=["long", "nul", "surrogate"])
-@pytest.mark.parametrize("below", ["", "/nowhere/"])
-def test_what_cannot_be_a_path_is_refused_by_a_message(
-    tmp_path: Path, odd: str, below: str
-) -> None:
+# Lance asks for a second or two again and again for a name that is too long: once is enough.
+@pytest.mark.parametrize(
+    "place",
+    ["x" * 256, "a\0b", "\ud800", "/nowhere/a\0b", "/nowhere/\ud800"],
+    ids=["long", "nul", "surrogate", "nul below a folder", "surrogate below a folder"],
+)
+def test_what_cannot_be_a_path_is_refused_by_a_message(tmp_path: Path, place: str) -> None:
     lake = pennon.connect(tmp_path)
     lake.create_namespace("shop")
-    place = below + odd
     calls: list[Callable[[], object]] = [
         lambda: lake.register_table("shop.orders", place),
         lambda: pennon.open(place),

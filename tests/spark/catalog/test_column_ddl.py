@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
+from tests.spark.spark_release import SPARK
 from tests.spark.statement_results import failure_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+EVOLVES = pytest.mark.skipif(SPARK < (4, 2), reason="INSERT WITH SCHEMA EVOLUTION is newer")
 
 
 def rows(spark: SparkSession, query: str) -> list[tuple]:
@@ -234,6 +237,7 @@ def test_a_column_is_dropped_behind_the_partition_fields_that_are_made_of_it(
     assert rows(spark, f"SELECT k, count(*) FROM {table} GROUP BY k") == [("new", 43), (None, 1)]
 
 
+@EVOLVES
 def test_a_name_is_refused_at_every_door_where_it_would_not_work(
     spark: SparkSession, namespace: str
 ) -> None:
@@ -267,6 +271,7 @@ def test_a_name_is_refused_at_every_door_where_it_would_not_work(
     ]
 
 
+@EVOLVES
 def test_a_field_with_a_dot_in_its_name_works_in_every_statement(
     spark: SparkSession, namespace: str
 ) -> None:

@@ -12,6 +12,7 @@ from pennon.session import find_jar
 PARSER = (
     "dev/pennon/spark/statements/PennonParser: org/apache/spark/sql/catalyst/parser/ParserInterface"
 )
+NEAREST = "dev/pennon/spark/search/NearestJoin: org/apache/spark/sql/catalyst/plans/"
 # What is named and not there, by the Sparks that do not have it: nothing else may be missing.
 NOT_IN_OLDER = {
     # Only a Spark that has these methods calls them.
@@ -30,8 +31,15 @@ NOT_IN_OLDER = {
         "Lorg/apache/arrow/vector/types/pojo/Schema;"
     ),
 }
-# Classes that Spark asks for from this version on, and that no other class loads.
-NEWER = {"4.1": ("dev/pennon/spark/catalog/ChangeFeed: ",)}
+# What Spark has from 4.2 on: change feeds, which it asks for, and joins with the nearest rows, of
+# which NearestJoin asks nothing where a plan has none.
+NEWER = {
+    "4.1": (
+        "dev/pennon/spark/catalog/ChangeFeed: ",
+        f"{NEAREST}NearestBy",
+        f"{NEAREST}logical/NearestBy",
+    )
+}
 NOT_IN = {"4.1": NOT_IN_OLDER, "4.2": NOT_IN_OLDER, "4.3": set[str]()}
 
 
