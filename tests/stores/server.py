@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from pyarrow.fs import S3FileSystem  # type: ignore[import-untyped]
-from tests.separate_process import ROOT, free_port
+from tests.separate_process import ROOT, free_ports
 
 BUCKET = "lake"
 KEY, SECRET = "tests", "no-secret"
@@ -102,10 +102,11 @@ def serving(folder: Path) -> Iterator[int]:
     if found is None:
         raise FileNotFoundError(program)
     folder.mkdir(parents=True, exist_ok=True)
-    ports = {name: free_port() for name in ("master", "volume", "filer", "s3")}
-    grpc = {f"{name}.port.grpc": free_port() for name in ports}
-    options: dict[str, object] = {f"{name}.port": port for name, port in ports.items()}
-    options |= grpc
+    services = ("master", "volume", "filer", "s3")
+    names = [f"{name}.port{kind}" for name in services for kind in ("", ".grpc")]
+    ports = dict(zip(names, free_ports(len(names)), strict=True))
+    port = ports["s3.port"]
+    options: dict[str, object] = {**ports}
     options |= {"s3.port.iceberg": 0, "s3.port.lance": 0, "dir": folder, "volume.max": 200}
     options |= {"ip": "127.0.0.1", "ip.bind": "127.0.0.1", "master.volumeSizeLimitMB": 64}
     options |= {f"{name}.localSocket": folder / f"{name}.sock" for name in ("s3", "filer")}
@@ -119,8 +120,8 @@ def serving(folder: Path) -> Iterator[int]:
             command, stdout=log, stderr=log, cwd=folder, env={**os.environ, **secrets}
         )
     try:
-        _await_bucket(process, ports["s3"], folder)
-        yield ports["s3"]
+        _await_bucket(process, port, folder)
+        yield port
     finally:
         process.kill()  # nothing of it is kept
         process.wait()

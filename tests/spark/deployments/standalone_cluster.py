@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
-from tests.separate_process import ENVIRONMENT, free_port
+from tests.separate_process import ENVIRONMENT, free_ports
 
 HOME = Path(pyspark.__path__[0])
 
@@ -36,7 +36,7 @@ def _process(*words: str, log: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def cluster(folder: Path, num_workers: int = 1) -> Iterator[str]:
     """A master, and workers of two cores together and 1 GB each; gives the master's URL."""
-    port, ui = str(free_port()), str(free_port())
+    port, ui = map(str, free_ports(2))
     master = f"spark://127.0.0.1:{port}"
     package = "org.apache.spark.deploy"
     starting = [f"{package}.master.Master", "--host", "127.0.0.1", "--port", port]
