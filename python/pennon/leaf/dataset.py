@@ -608,10 +608,11 @@ def index_files(uri: str, storage_options: Mapping[str, str] | None = None) -> d
         uri: The leaf.
         storage_options: Given to Lance.
     """
-    session = LanceFileSession(uri, storage_options=lance_options(storage_options))
+    root, _, leaf = uri.rstrip("/").rpartition("/")
+    folder = f"{leaf}/{_INDICES}"
     files: dict[str, set[str]] = {}
-    for path in session.list(_INDICES):
-        segment, _, name = path.removeprefix(f"{_INDICES}/").partition("/")
+    for path in file_session(root, storage_options).list(folder):
+        segment, _, name = path.removeprefix(f"{folder}/").partition("/")
         files.setdefault(segment, set()).add(name)
     return files
 

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
+from lance.file import LanceFileReader, LanceFileWriter
 
 from pennon.caching import Cache, storage_identity
-from pennon.caching.lance_sessions import lance_options
+from pennon.caching.lance_sessions import file_session, lance_options
 from pennon.errors import IndexFilesMissing
 from pennon.execution import LeafRead, Relation, run_ahead
 from pennon.execution.batches import at_once
@@ -453,13 +453,13 @@ def _of_segment(
     if kept is not None:
         return kept
     options = relation.storage_options
-    folder = f"_indices/{segment}"
-    session = LanceFileSession(str(dataset.uri), storage_options=lance_options(options))
-    names = {path.rpartition("/")[2] for path in session.list(folder)}
+    root, _, name = str(dataset.uri).rpartition("/")
+    folder = f"{name}/_indices/{segment}"
+    names = {path.rpartition("/")[2] for path in file_session(root, options).list(folder)}
     count = stored_blocks(names)
     if count is None:
         raise leaf_missing(dataset, IndexFilesMissing)
-    path = f"{dataset.uri}/{folder}/{_STORED}"
+    path = f"{root}/{folder}/{_STORED}"
     blocks = [_read_block(f"{path}_{number}", options) for number in range(count)]
     if key is not None and blocks:
         _KEPT.keep(key, tuple(blocks))
@@ -467,7 +467,8 @@ def _of_segment(
 
 
 def _file(path: str, options: Mapping[str, str]) -> LanceFileReader:
-    return LanceFileReader(path, storage_options=lance_options(options))
+    root, *below = path.rsplit("/", 4)  # of the table, whose client there is: then the leaf
+    return file_session(root, options).open_reader("/".join(below))
 
 
 def _read_block(path: str, options: Mapping[str, str]) -> _Block:

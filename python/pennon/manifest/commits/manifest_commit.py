@@ -29,12 +29,11 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance.file import LanceFileSession
 from lance.fragment import FragmentMetadata
 from sqlglot import exp
 
 from pennon.caching import version_identity
-from pennon.caching.lance_sessions import lance_options, saw_newest
+from pennon.caching.lance_sessions import file_session, saw_newest
 from pennon.errors import CommitGivenUp, InternalError
 from pennon.manifest.dataset.select import (
     carry_sequence_numbers,
@@ -188,11 +187,8 @@ def _emptied(
         path = Path(folder) / name
         with pa.ipc.new_file(str(path), schema) as writer:
             writer.write_batch(pa.record_batch([offsets], schema=schema))
-        session = LanceFileSession(
-            f"{str(base.uri).rstrip('/')}/_deletions",
-            storage_options=lance_options(storage_options),
-        )
-        session.upload_file(str(path), name)
+        session = file_session(str(base.uri), storage_options)
+        session.upload_file(str(path), f"_deletions/{name}")
     stated = fragment.to_json()
     stated["deletion_file"] = {
         "read_version": base.version,

@@ -19,7 +19,7 @@ import pyarrow as pa
 from lance.file import LanceFileSession
 
 from pennon.caching import version_time
-from pennon.caching.lance_sessions import copied_versions, lance_options
+from pennon.caching.lance_sessions import copied_versions, file_session
 from pennon.errors import SnapshotNotFound, StorageFailure
 from pennon.manifest.dataset.storage import (
     StorageOptions,
@@ -248,7 +248,7 @@ def history(
     if limit is not None:
         versions = versions[len(versions) - min(limit, len(versions)) :]
     times = {int(listed["version"]): version_time(listed) for listed in versions}
-    files = LanceFileSession(str(manifest.uri), storage_options=lance_options(storage_options))
+    files = file_session(str(manifest.uri), storage_options)
 
     def read_entry(version: int, transaction: lance.Transaction | None) -> HistoryEntry:
         added = _added(location, version, transaction, storage_options)
