@@ -202,17 +202,17 @@ def stored_name(
     """
     is_named = _is_named(SEPARATOR.join(name)).sql(dialect=DataFusion)
     try:
-        rows = near(manifest, key, storage_options).to_table(
+        table = near(manifest, key, storage_options).to_table(
             columns=["object_type", "metadata"], filter=is_named
         )
     except (OSError, ValueError):  # who asks the implementation is told what is wrong
         return None
-    found = rows.to_pylist()
-    if not found:
+    rows = table.to_pylist()
+    if not rows:
         return StoredName(is_free=True)
-    if [row["object_type"] for row in found] != [NAMESPACE]:
+    if [row["object_type"] for row in rows] != [NAMESPACE]:
         return StoredName(is_free=False)
-    properties = object_or_empty(found[0]["metadata"])
+    properties = object_or_empty(rows[0]["metadata"])
     return StoredName(False, {key: str(value) for key, value in properties.items()})
 
 

@@ -1,6 +1,11 @@
 """Search of a table by vectors and texts, over all partitions at once, and its indexes."""
 
-from pennon.search.index_upkeep import create_index, drop_index, refresh_indexes
+from pennon.search.index_upkeep import (
+    create_index,
+    drop_index,
+    refresh_indexes,
+    turn_to_build,
+)
 from pennon.search.indexes import define_index
 from pennon.search.nearest import (
     FirstRows,
@@ -54,4 +59,5 @@ __all__ = [
     "search_leaves",
     "search_table",
     "take",
+    "turn_to_build",
 ]

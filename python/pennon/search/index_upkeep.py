@@ -12,6 +12,7 @@ mode, and of plain datasets, the indexes are Lance's own, on each leaf's main br
 from __future__ import annotations
 
 import contextlib
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from pennon.manifest.format.properties import IndexDefinition
     from pennon.transaction.staging.staged import LeafState
 
-__all__ = ["create_index", "drop_index", "refresh_indexes"]
+__all__ = ["create_index", "drop_index", "refresh_indexes", "turn_to_build"]
 
 _ATTEMPTS: Final = 20
 _LEAVES_OF_COMMIT: Final = 1_000
@@ -63,6 +64,18 @@ _THREADS: Final = 2
 # Each segment is searched by itself.
 _MOST_SEGMENTS: Final = 4
 _OPERATION: Final = "index"
+_turns: Final[dict[str, threading.Lock]] = {}
+
+
+def turn_to_build(location: str) -> threading.Lock:
+    """Give what a thread holds that makes an index of a table, or looks for rows in none.
+
+    The upkeep behind commits would build what is being built as soon as it is defined.
+
+    Args:
+        location: The table.
+    """
+    return _turns.setdefault(location.rstrip("/"), threading.Lock())
 
 
 def create_index(snapshot: Snapshot, definition: IndexDefinition, table: str) -> int:
@@ -87,8 +100,8 @@ def create_index(snapshot: Snapshot, definition: IndexDefinition, table: str) ->
             raise IndexAlreadyExists(name=definition.name, table=table)
         _put_on_main([leaf], snapshot, [definition])
         return int(leaf.version)
-    _changed(snapshot, table, definition, is_new=True)
-    with contextlib.ExitStack() as undo:
+    with turn_to_build(snapshot.location), contextlib.ExitStack() as undo:
+        _changed(snapshot, table, definition, is_new=True)
         undo.callback(_given_up, snapshot, definition, table)
         version = refresh_indexes(_newest(snapshot), table, [definition.name])
         undo.pop_all()
