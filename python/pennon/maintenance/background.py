@@ -27,6 +27,7 @@ from pennon.maintenance.expire import expirable_versions, expire
 from pennon.manifest import Snapshot
 from pennon.manifest.dataset.storage import listed_versions, open_manifest
 from pennon.manifest.format.properties import has_specs, retention_of, user_properties
+from pennon.search import turn_to_build
 from pennon.settings import COMPACTION
 from pennon.transaction import Committed
 from pennon.transaction.staging.staged import LeafState, leaf_states
@@ -123,8 +124,14 @@ def compact_small_files(location: str, leaves: Iterable[str], storage: Mapping[s
     ]
     parts = (rewrites[at : at + _LEAVES_AT_ONCE] for at in range(0, len(rewrites), _LEAVES_AT_ONCE))
     num_rewritten = sum(_num_rewritten(snapshot, part) for part in parts)
-    # What was rewritten is in no index any more, nor is what was appended.
-    reindexed(location, storage, {state.object_id for state in states}, _LEAST_SHARE)
+    # What was rewritten is in no index any more, nor is what was appended. An index that is being
+    # made is defined already: it would be built twice.
+    turn = turn_to_build(location)
+    if turn.acquire(blocking=False):
+        try:
+            reindexed(location, storage, {state.object_id for state in states}, _LEAST_SHARE)
+        finally:
+            turn.release()
     return num_rewritten
 
 

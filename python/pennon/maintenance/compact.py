@@ -29,7 +29,7 @@ from pennon.manifest import ObjectId, Snapshot
 from pennon.manifest.dataset.storage import StorageOptions, is_of_storage, storage_failure
 from pennon.manifest.format.column_statistics import order_at
 from pennon.manifest.format.properties import index_definitions
-from pennon.search import refresh_indexes, turn_to_build
+from pennon.search import refresh_indexes
 from pennon.spec.write_properties import WriteOrder
 from pennon.transaction import Committed, Conflicted, Outcome, Retryable, Transaction
 from pennon.transaction.staging.staged import LeafState, by_leaf, leaf_states, partition_text
@@ -334,12 +334,11 @@ def reindexed(
     Returns:
         The version that has them; None where the table has no index.
     """
+    snapshot = Snapshot.open(location, storage_options=storage_options)
+    if not index_definitions(snapshot.metadata):
+        return None
     among = None if leaves is None else set(leaves)
-    with turn_to_build(location):
-        snapshot = Snapshot.open(location, storage_options=storage_options)
-        if not index_definitions(snapshot.metadata):
-            return None
-        return refresh_indexes(snapshot, location, among=among, least_share=least_share)
+    return refresh_indexes(snapshot, location, among=among, least_share=least_share)
 
 
 COMPACT: Final = Procedure(

@@ -210,7 +210,9 @@ def stored_name(
     rows = table.to_pylist()
     if not rows:
         return StoredName(is_free=True)
-    if [row["object_type"] for row in rows] != [NAMESPACE]:
+    if len(rows) > 1:
+        return None
+    if rows[0]["object_type"] != NAMESPACE:
         return StoredName(is_free=False)
     properties = object_or_empty(rows[0]["metadata"])
     return StoredName(False, {key: str(value) for key, value in properties.items()})

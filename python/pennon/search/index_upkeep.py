@@ -68,9 +68,7 @@ _turns: Final[dict[str, threading.Lock]] = {}
 
 
 def turn_to_build(location: str) -> threading.Lock:
-    """Give what a thread holds that makes an index of a table, or looks for rows in none.
-
-    The upkeep behind commits would build what is being built as soon as it is defined.
+    """Give what is held while an index of a table is made, and by the upkeep behind commits.
 
     Args:
         location: The table.
