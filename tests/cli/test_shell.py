@@ -192,8 +192,9 @@ def test_ctrl_c_cancels_a_query_and_the_prompt_is_back(tmp_path: Path) -> None:
     os.close(side)
     screen = Screen(main)
     try:
+        # Spark looks whether a task is killed after each 1,000 rows of the first side.
         screen.type_after(
-            "pennon> ", "SELECT count(*) FROM range(1000000) a CROSS JOIN range(1000000) b;\r"
+            "pennon> ", "SELECT count(*) FROM range(100000000) a CROSS JOIN range(10000) b;\r"
         )
         screen.wait_for("tasks")
         os.killpg(process.pid, signal.SIGINT)  # a terminal's goes to all processes, the JVM too

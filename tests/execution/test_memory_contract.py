@@ -71,7 +71,10 @@ def peak_megabytes(worker: Worker) -> int:
 def test_groups_beyond_the_pool_take_no_more_than_a_container_has(
     small_worker: Worker, tmp_path: Path
 ) -> None:
-    """A container has an idle worker and two pools: the libraries' and the allocators' is one."""
+    """A container has an idle worker, two pools and 64 MB: the libraries' and allocators' is one.
+
+    This worker plans the query as well, which takes some 100 MB more (docs/deployment.md).
+    """
     writer = Worker()
     filled(writer, tmp_path)
     writer.stop()
@@ -80,7 +83,7 @@ def test_groups_beyond_the_pool_take_no_more_than_a_container_has(
     assert (groups.num_rows, pa.compute.sum(counted).as_py()) == (GROUPS, GROUPS)
     assert len(pa.compute.unique(key)) == GROUPS
     assert pa.compute.sum(added).as_py() == GROUPS * (GROUPS - 1) // 2
-    assert peak_megabytes(small_worker) < IDLE + 2 * POOL + 128
+    assert peak_megabytes(small_worker) < IDLE + 2 * POOL + 64 + 100
     assert "groups beyond the memory" in small_worker.log.read_text()
 
 
