@@ -230,7 +230,9 @@ class Directory:
     def find(self, identifier: Name) -> Registration | None:
         """Find a table by its name; None quickly when there is none."""
         self._check_root()
-        known = self._known(identifier)
+        return self._table_of(identifier, self._known(identifier))
+
+    def _table_of(self, identifier: Name, known: StoredName) -> Registration | None:
         if known.is_free:
             return None
         if (registration := registered(self.catalog, identifier, known.properties)) is not None:
@@ -268,12 +270,10 @@ class Directory:
         """
         self._make_above(identifier)
         self.properties(identifier[:-1])
-        name = self.catalog.full_name(identifier)
-        if self._known(identifier).is_free:
-            return
-        if self.find(identifier) is not None:
+        name, known = self.catalog.full_name(identifier), self._known(identifier)
+        if self._table_of(identifier, known) is not None:
             raise TableAlreadyExists(table=name, kind="a table")
-        if self._describe(identifier) is not None:
+        if known.properties is not None:
             raise TableAlreadyExists(table=name, kind="a namespace")
 
     def register(self, identifier: Name, location: str) -> None:

@@ -22,7 +22,6 @@ from weakref import WeakKeyDictionary
 
 import lance
 import pyarrow as pa
-from lance.file import LanceFileSession
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.caching.lance_sessions import (
@@ -523,14 +522,10 @@ def are_there(
         paths: Below its ``data``.
         storage_options: Given to Lance.
     """
-    names = {f"data/{path}" for path in paths}
-    if "://" in uri and len(names) <= _MOST_ASKED_FOR:
-        root, _, leaf = uri.rstrip("/").rpartition("/")
-        session = file_session(root, storage_options)
-        return all(session.contains(f"{leaf}/{name}") for name in names)
-    session = LanceFileSession(uri, storage_options=lance_options(storage_options))
+    root, _, leaf = uri.rstrip("/").rpartition("/")
+    names, session = {f"{leaf}/data/{path}" for path in paths}, file_session(root, storage_options)
     if len(names) > _MOST_ASKED_FOR:
-        return names <= set(session.list("data"))
+        return names <= set(session.list(f"{leaf}/data"))
     return all(map(session.contains, names))
 
 
